@@ -47,7 +47,7 @@ from medjudge.train.checks import (
     require_teachable,
 )
 from medjudge.train.command_line import TrainingConfig, parse_arguments, with_defaults
-from medjudge.train.features import read_training_data, require_apart
+from medjudge.train.features import read_training_data, require_disjoint
 from medjudge.train.kinds import KINDS
 from medjudge.train.ordinal import without_dropout
 from medjudge.train.progress import log_to_tensorboard, plot_curves, show_live_line
@@ -80,7 +80,7 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
     # Data
     ###########################################################################
     data = read_training_data(judge)
-    require_apart(data)
+    require_disjoint(data)
     require_teachable(judge.train_file, data.train, training)
     checkpoint = checkpoint_to_resume(folder, judge.resume)
     if training.eval_on_start is None:
@@ -118,7 +118,7 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
         outcome = measure(trainer, config)
 
         #######################################################################
-        # Save beside the final place, move there, and write the card last
+        # Save in a staging folder, move it into place, and write the card last
         #######################################################################
         card = trained_card(config, data, outcome, start)
         kind.save(trainer, tokenizer, card, staging(folder))

@@ -1,4 +1,4 @@
-"""What `medjudge distill` prints of a training set, from its summary."""
+"""The lines that `medjudge distill` prints of a training set, from its summary."""
 
 from __future__ import annotations
 

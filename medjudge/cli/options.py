@@ -155,9 +155,8 @@ Rounds = Annotated[
 Attention = Annotated[
     Optional[str],
     typer.Option(
-        metavar="sdpa|eager|flash_attention_2|flex_attention|tree",
-        help="Attention of a generative judge, as transformers names it; tree packs prompts that begin alike without "
-        "padding or masks. Default: that of the model.",
+        metavar="sdpa|eager|flash_attention_2",
+        help="Attention of a generative judge, as transformers names it. Default: that of the model.",
         rich_help_panel=JUDGING,
     ),
 ]

@@ -49,12 +49,12 @@ _NUMBER_FACTORS = (2.0, 3.0, 4.0, 0.5, 0.25)
 _ALSO_GIVEN = re.compile(rf"\s*[(（][^()（）\d]{{0,8}}(?:{_NUMBER})[^()（）\d]{{1,12}}[)）]")
 """The same value in another unit, in brackets behind it."""
 _ALSO_BEFORE = re.compile(r"\d[^()（）\d]{1,12}[(（][^()（）\d]{0,8}$")
-"""What stands before a value that is only the one before it in another unit."""
+"""The text before a value that is only the one before it in another unit."""
 
 
 @cache
 def _amount(wording: Wording, units: Units) -> re.Pattern[str]:
-    """A number or range with a unit of a list; groups: the numbers, what stands between, the unit."""
+    """A number or range with a unit of a list; groups: the numbers, the gap, the unit."""
     texts = wording.texts
     known = "|".join(sorted(texts.dose_units if units == "dose" else texts.other_units, key=len, reverse=True))
     ranges = "|".join(texts.range)
@@ -76,7 +76,7 @@ def _drawn_amount(units: Units, text: str, wording: Wording, draw: Random) -> re
 
 
 def _everywhere(parts: Sequence[str], expression: str, instead: str) -> list[str]:
-    """An expression replaced in all parts, where it stands for itself and is no piece of a longer number or word."""
+    """An expression replaced in all parts, where it is no piece of a longer number or word."""
     pattern = re.compile(rf"(?<![A-Za-z0-9.]){re.escape(expression)}(?![A-Za-z0-9/])")
     return [pattern.sub(lambda match: instead, part) for part in parts]
 
@@ -103,7 +103,7 @@ def _scaled(units: Units, factors: Sequence[float]) -> Alteration:
 
 
 def _fits(number: str, factor: float, unit: str) -> bool:
-    """Whether a number so changed reads like a number of its kind: whole ones stay whole, shares stay below 100 %."""
+    """True if a changed number reads like one of its kind: whole ones stay whole, shares stay below 100 %."""
     value = float(number.replace(",", "")) * factor
     if unit in ("%", "percent", "per cent") and value > 100:
         return False
@@ -154,7 +154,7 @@ def _negated(statement: bool) -> Alteration:
             return None
         _, match, instead = min(hits, key=lambda hit: hit[0]) if statement else draw.choice(hits)
         new = match.expand(instead)
-        # "@" stands before a word that begins the sentence no longer.
+        # "@" marks a word that no longer begins the sentence.
         new = re.sub(r"@(\w)", lambda letter: letter[1].lower(), new)
         return [*parts[:at], part[: match.start()] + new + part[match.end() :], *parts[at + 1 :]]
 
@@ -212,7 +212,7 @@ def _other_drug(parts: Sequence[str], at: int, wording: Wording, draw: Random) -
 
 
 def _among_others(part: str, drug: re.Match[str]) -> bool:
-    """Whether a drug is one of several examples: another in its place may be right, too."""
+    """True if a drug is one of several examples: another in its place may be right, too."""
     before, after = part[: drug.start()].rstrip(), part[drug.end() :].lstrip()
     return before.endswith(("、", "如", ",", " or", "such as", "like")) or after.startswith(
         ("、", "等", ",", "or ", "或")
@@ -275,7 +275,7 @@ _WEIGHTS = {
     "opposite": (2.0, _MINOR),
     "negated-statement": (2.0, _MINOR),
 }
-"""What an altered fact weighs in a core part, and in another; `_level_of` makes levels of sums."""
+"""The weight of an altered fact in a core part, and in another; `_level_of` makes levels of sums."""
 _FREQUENCIES = {
     "dose": 4.0,
     "dose-unit": 2.0,
@@ -287,7 +287,7 @@ _FREQUENCIES = {
     "opposite": 0.4,
     "negated-statement": 0.7,
 }
-"""How soon a kind of alteration is tried; those that few parts allow come first, so that there is something of each."""
+"""The weights by which kinds of alteration are tried first: high for those that few parts allow."""
 _PARTS_OF_ONE_ERROR = 12
 """So many parts of a text can hold one error of full weight; in a longer text it weighs less."""
 _MOST_ERRORS = 6

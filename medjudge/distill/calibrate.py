@@ -14,7 +14,7 @@ from medjudge.statistics.estimates import Estimate, estimate
 from medjudge.statistics.measures import bias, quadratic_kappa, usable_agreement
 
 FEWEST_ANSWERS, FEWEST_CONVERSATIONS = 30, 10
-"""What teacher and physicians must both have scored, or the teacher is copied as it is."""
+"""The least that teacher and physicians must both have scored; with less, the teacher is copied as it is."""
 FOLDS = 5
 
 _KNOTS = np.linspace(1, 5, 17)
@@ -249,7 +249,7 @@ def _maps(totals: np.ndarray, strength: float) -> np.ndarray:
     identity = np.clip(_KNOTS[:, None] - thresholds, 0, 1) * (1 - _BLUR) + _BLUR * (LEVELS - thresholds) / LEVELS
     whole = totals.sum(axis=0) + _OF_IDENTITY * np.column_stack([np.ones(len(_KNOTS)), identity])
     overall = _isotonic(whole)
-    # The pseudo-answers stand where the teacher's scores stand: three answers weigh little at any score.
+    # The pseudo-answers follow the teacher's scores: three answers weigh little at any score.
     prior = strength * (whole[:, :1] / whole[:, 0].sum()) * np.column_stack([np.ones(len(_KNOTS)), overall])
     above = np.array([*(_isotonic(category_totals + prior) for category_totals in totals), overall])
     edges = np.ones((*above.shape[:2], 1))

@@ -30,7 +30,7 @@ _BETWEEN_CHINESE = re.compile(r"(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff])")
 
 
 Name = list[str | int]
-"""What identifies a question (its id) or an answer (its key) in a report."""
+"""The identity of a question (its id) or an answer (its key) in a report."""
 
 
 class Checked(NamedTuple):
@@ -128,7 +128,7 @@ def _require_trainable(train: Sequence[TrainingLine]) -> None:
 
 
 class _Duplicates(NamedTuple):
-    """The report on what stands on both sides of the split, and warnings."""
+    """The report on duplicates across the split, and warnings."""
 
     report: dict[str, Any]
     warnings: list[str]
@@ -177,7 +177,7 @@ def _balance(lines: Sequence[TrainingLine]) -> dict[str, Any]:
 
 
 def _lengths(lines: Sequence[TrainingLine]) -> dict[str, Any]:
-    """How well an answer's length alone predicts its level: by language, and by source."""
+    """The prediction of an answer's level by its length alone: by language, and by source."""
     return {
         "limit": LENGTH_LIMIT,
         "by_language": _length_reports(lines, [line.question.language for line in lines]),

@@ -1,4 +1,4 @@
-"""What is put around an answer and does not change its content: filler, openings, a form, instructions to a judge."""
+"""Changes of an answer's form, not of its content: filler, openings, lists, instructions to a judge."""
 
 import math
 import re
@@ -14,7 +14,7 @@ from medjudge.text.outline import Outline, outline_of
 from medjudge.text.reordering import reordered
 
 MOST_STRETCH = 0.7
-"""How much longer than its reference an answer may become, as a logarithm."""
+"""The most that an answer may be longer than its reference, as a logarithm."""
 _LONGEST_RESTATED = 160
 _FEWEST_LISTED = 3
 _MOST_POSITIONS = 3

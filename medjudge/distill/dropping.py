@@ -12,7 +12,7 @@ DROP_STEPS = {4: "drop-secondary", 3: "drop-core", 2: "drop-most"}
 _LEAST_LEFT, _MOST_SECONDARY = 0.15, 0.33
 """The share of a reference that always stays, and the most that is taken for secondary."""
 _HELD = 0.3
-"""A part with this share of a point's terms may be meant by it, even if the terms stand elsewhere, too."""
+"""A part with this share of a point's terms may be meant by it, even if other parts have the terms, too."""
 _UNTOUCHED = 0.95
 _MOST_CORE_POINTS_BUT_ONE = 6
 _SHARES = {4: (0.08, 0.2), 3: (0.25, 0.4), 2: (0.6, 0.8)}
@@ -42,7 +42,7 @@ def shortened(source: Source, level: int, draw: Random) -> Body | None:
 
 
 def parts_to_drop(source: Source, level: int, draw: Random) -> set[int] | None:
-    """Parts to leave out so that the rest deserves the level; none of a data structure, which would fall apart."""
+    """Parts to leave out so that the rest deserves the level; none of a data structure, which would be broken."""
     if source.text[0] in "{[":
         return None
     if not source.points:
@@ -167,7 +167,7 @@ def swapped(source: Source, sources: Sequence[Source], draw: Random) -> Body | N
 
 
 def _may_answer(source: Source, other: Source) -> bool:
-    """Whether the other's answer may be about the same matter."""
+    """True if the other's answer may be about the same matter."""
     return any(
         len(terms & other.reference_terms) > _SAME_SUBJECT * len(terms)
         for terms in (source.prompt_terms, source.reference_terms)

@@ -24,7 +24,7 @@ _LEVELS = (5, 4, 3, 2, 1)
 _TRIES = 12
 _INSTRUCTED = 0.1
 _MEAN_STRETCH, _STRETCH_PER_TRY = 0.2, 0.06
-"""How much longer than its reference an answer is on average, and how much each try adds, as logarithms."""
+"""The mean length of an answer relative to its reference, and what each try adds, as logarithms."""
 
 
 class GradedAnswer(NamedTuple):
@@ -45,7 +45,7 @@ def graded_answers(
     Every question with a reference gives answers of all levels, as far as its reference has enough to drop or alter:
     5 the reference, 4 without secondary points, 3 without a core point or with a minor fact altered, 2 without most
     core points or with a fact altered that matters, 1 another question's answer or with facts altered that can harm.
-    Without a checklist, shares of the text stand for points. A reference that is itself a list of requirements, or a
+    Without a checklist, shares of the text replace points. A reference that is itself a list of requirements, or a
     note to graders, gives none. Filler is added so that length does not tell the level.
 
     Args:
@@ -135,7 +135,7 @@ class _Queues:
     """Which question is next at each level.
 
     A question that has no further answer of level 5 waits at the other levels until nothing else is left there: else
-    questions that may not be dressed would come to stand for low levels.
+    questions that may not be dressed would be typical of low levels.
     """
 
     def __init__(self, sources: Sequence[Source]) -> None:
@@ -182,12 +182,12 @@ _FREQUENCIES: dict[int, dict[str, float]] = {
     2: {"shortened": 0.4, "wrong": 0.4, "wrong_and_short": 0.2},
     1: {"swapped": 0.4, "wrong": 0.4, "wrong_and_short": 0.2},
 }
-"""How the answers of a level are made, and how often each way is tried first."""
+"""The ways to make answers of a level, and how often each is tried first."""
 _SHORTENING = ("shortened", "wrong_and_short")
 
 
 def _body(task: _Task, sources: Sequence[Source], draw: Random) -> Body | None:
-    """What the answer says, made in the first way that works."""
+    """The content of the answer, made in the first way that works."""
     too_short = task.stretch > _MEAN_STRETCH
     weights = {
         maker: weight / (4 if too_short and maker in _SHORTENING else 1)
@@ -200,5 +200,5 @@ def _body(task: _Task, sources: Sequence[Source], draw: Random) -> Body | None:
 
 
 def _missing(stretches: Sequence[float]) -> float:
-    """How far the next answer has to be stretched for the mean to come right."""
+    """The stretch of the next answer that brings the mean of its level right."""
     return _MEAN_STRETCH * (len(stretches) + 1) - sum(stretches)

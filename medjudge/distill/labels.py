@@ -234,7 +234,7 @@ def label_answers(
 
 
 def changes(labels: Mapping[AnswerKey, Label], questions: Mapping[str, Question]) -> dict[str, Any]:
-    """What calibration changed in the labels that teachers gave: levels, and usable answers by category."""
+    """Changes by calibration in the labels that teachers gave: levels, and usable answers by category."""
     taught = {key: label for key, label in labels.items() if label.copied is not None}
     table = Counter((label.copied, label.level) for label in taught.values())
     categories = sorted({questions[key.question_id].category for key in taught})

@@ -22,7 +22,7 @@ from medjudge.scale import LEVELS, USABLE_FROM, consensus
 from medjudge.statistics.panels import log_odds_weights, shrunk
 
 TRAINING_SHARE = 0.5
-"""Of the conversations that physicians scored: the others are left for validation."""
+"""The share of the conversations that physicians scored: the others are left for validation."""
 
 
 class MemberJudgments(NamedTuple):
@@ -162,7 +162,7 @@ def _agreement(
 
 
 def _variance(right: np.ndarray, conversation: np.ndarray) -> float:
-    """Of a mean over clusters; never below that of independent answers with one more right and one more wrong."""
+    """The variance of a mean over clusters, at least that of independent answers, one more right and one more wrong."""
     _, member = np.unique(conversation, return_inverse=True)
     n = len(right)
     share = (right.sum() + 1) / (n + 2)

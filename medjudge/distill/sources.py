@@ -61,7 +61,7 @@ def points_of(checklist: str | None, languages: Languages = PACKAGED) -> list[Po
 
 
 def is_checklist(text: str, languages: Languages = PACKAGED) -> bool:
-    """Whether a text that stands as a reference is a list of requirements and no answer."""
+    """True if a reference is a list of requirements and no answer."""
     return any(
         _heading(line, is_core=True, languages=languages) or _heading(line, is_core=False, languages=languages)
         for line in text.splitlines()
@@ -77,7 +77,7 @@ def _heading(line: str, is_core: bool, languages: Languages) -> re.Match[str] | 
 
 
 def terms(text: str, wording: Wording) -> frozenset[str]:
-    """What a text speaks of: numbers, words cut to a stem, and pairs of Chinese characters."""
+    """The terms of a text: numbers, words cut to a stem, and pairs of Chinese characters."""
     result: set[str] = set()
     for word in _WORDS.findall(text):
         if "\u4e00" <= word[0] <= "\u9fff":
@@ -127,7 +127,7 @@ MET, LOST = 0.8, 0.45
 
 
 class Body(NamedTuple):
-    """What an answer says, before anything is put around it.
+    """The content of an answer, before its form is changed.
 
     Attributes:
         text: The answer.
@@ -184,7 +184,7 @@ class Source:
 
     @cached_property
     def all_core_located(self) -> bool:
-        """Whether it is known of every core point where the reference meets it."""
+        """True if every core point can be found in the reference."""
         return sum(point.core for point in self.points) == sum(point.core for point in self.required_points)
 
     @cached_property
@@ -210,7 +210,7 @@ class Source:
 
 
 def is_answer(reference: str | None, languages: Languages = PACKAGED) -> bool:
-    """Whether a reference answers its question, and is no list of requirements and no note to graders."""
+    """True if a reference answers its question, and is no list of requirements and no note to graders."""
     text = (reference or "").strip()
     if not any(letter.isalnum() for letter in text) or text.lower() == "nan" or is_checklist(text, languages):
         return False

@@ -32,7 +32,7 @@ outvote scores of real answers."""
 
 
 class ScoredAnswers(NamedTuple):
-    """What a training set is made from.
+    """The sources of a training set.
 
     Attributes:
         questions: All questions, with or without answers.
@@ -51,7 +51,7 @@ class ScoredAnswers(NamedTuple):
 
 @dataclass(frozen=True)
 class TrainingSetOptions:
-    """How a training set is made.
+    """Options of a training set.
 
     Attributes:
         validation_share: The share of the conversations that goes to validation, above 0 and below 1.
@@ -131,7 +131,7 @@ def build_training_set(sources: ScoredAnswers, options: TrainingSetOptions = Tra
 
 
 def side_summary(lines: Sequence[TrainingLine]) -> dict[str, Any]:
-    """What one side of the split holds."""
+    """Counts of one side of the split."""
     return {
         "answers": len(lines),
         "questions": len({line.question.id for line in lines}),
@@ -254,7 +254,7 @@ class Stages(NamedTuple):
 
     @property
     def replayed(self) -> int:
-        """How many of the teacher's lines come again in the second stage."""
+        """The number of the teacher's lines that come again in the second stage."""
         return sum(line.source == "teacher" for line in self.last)
 
 

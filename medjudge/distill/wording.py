@@ -19,7 +19,7 @@ class FillerGroup(Texts):
 
 
 class Laterality(Texts):
-    """The words for left and right, and patterns for what must stand before and after them."""
+    """The words for left and right, and patterns for what must precede and follow them."""
 
     left: str
     right: str

@@ -4,23 +4,21 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from medjudge.errors import InputError
 from medjudge.judge.label_logits import exact_label_logits
-from medjudge.judge.prompt_packs import read_in_packs, takes_tree_attention
 from medjudge.judge.prompts import Prompt, encode_prompts, label_ids, token_ids
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
-from medjudge.judge.shared_prefixes import CACHE, Known, can_share, prefix_forest, read_to_the_end
+from medjudge.judge.shared_prefixes import read_ends, takes_tree_attention
 from medjudge.languages.texts import languages_of
 from medjudge.models.batching import MemoryLimit
 from medjudge.models.chat import with_chat_template
 from medjudge.models.padding import pad_left
-from medjudge.models.tree_attention import TREE_ATTENTION
 from medjudge.records import ErrorKind, Judgment
 from medjudge.rubrics.render import Style
 from medjudge.rubrics.verdict import before_score, judge_replies
@@ -128,10 +126,9 @@ class GenerativeJudge:
         self.tokenizer = with_chat_template(tokenizer)
         self.settings = settings = with_rationale_tokens(settings)
         self.memory = memory_of(model, settings)
-        self.shares = can_share(model)
-        # Where windows keep a cache from being continued, texts of a tree are read in one pass instead.
-        on_its_own = model.config._attn_implementation == "sdpa" and not self.shares
-        self.packs = model.config._attn_implementation == TREE_ATTENTION or (on_its_own and takes_tree_attention(model))
+        # Prompts that begin alike are read as trees; a compiled model, or one with another attention, reads each alone.
+        if model.config._attn_implementation == "sdpa" and model._compiled_call_impl is None:
+            takes_tree_attention(model)
         self.label_ids = score_token_ids(tokenizer)
         # Padding is masked, so any token will do if the tokenizer has no padding token.
         self.pad_id = 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
@@ -175,102 +172,29 @@ class GenerativeJudge:
     def _readings(self, prompts: Sequence[Prompt], score_lines: Sequence[str]) -> Iterator[tuple[int, Reading]]:
         """Yields (index of the prompt, its reading), in any order."""
         sequences = [prompt.input_ids for prompt in prompts]
-        reasons_first = self.settings.style == "reason-first"
-
-        def at_end(logits: torch.Tensor, known: Known, of: Sequence[int]) -> list[Reading]:
-            if reasons_first:
-                return self._read_after_reasons(logits, known, [score_lines[index] for index in of])
-            return self._read_scores(logits, known)
-
-        if self.packs and not self.settings.rationale_tokens:
-            for index, logits in read_in_packs(self.model, sequences, self.memory):
-                yield index, Reading(self._score_logits(logits[None])[0], None)
-            return
-        if self.shares:
-            # "Score: " is read after the rationale, and takes a few tokens more.
-            new_tokens = self.settings.rationale_tokens + _MIN_RATIONALE_TOKENS * reasons_first
-            forest = prefix_forest(sequences)
-            yield from read_to_the_end(self.model, forest, self.pad_id, self.memory, at_end, new_tokens)
-            return
-        new_tokens = self.settings.rationale_tokens if reasons_first else 0
-        for batch, readings in self.memory.run(
-            range(len(prompts)),
-            [len(ids) + new_tokens for ids in sequences],
-            lambda batch: self._read([sequences[index] for index in batch], [score_lines[index] for index in batch]),
-        ):
-            yield from zip(batch, readings, strict=True)
-
-    def _read(self, sequences: Sequence[list[int]], score_lines: Sequence[str]) -> list[Reading]:
-        """Reads one batch without shared prefixes; a reason-first judge generates the rationales first."""
-        rationales: list[str] = [""] * len(sequences)
-        if self.settings.style == "reason-first":
-            rationales = [before_score(text) for text in self._continued(sequences, self.settings.rationale_tokens)]
-            sequences = [
-                ids + before_score_ids(self.tokenizer, rationale, line, self.settings.rationale_tokens)
-                for ids, rationale, line in zip(sequences, rationales, score_lines, strict=True)
-            ]
-        ids, mask = pad_left(sequences, self.pad_id, self.model.device)
-        positions = (mask.cumsum(dim=1) - 1).clamp_min(0)
-        with torch.inference_mode():
-            out = self.model(ids, attention_mask=mask, position_ids=positions, logits_to_keep=1, use_cache=False)
-        rows = self._score_logits(out.logits[:, -1])
-        if self.settings.style != "reason-first" and self.settings.rationale_tokens:
-            with_scores = [[*ids, *self._score_ids(row)] for ids, row in zip(sequences, rows, strict=True)]
-            rationales = self._continued(with_scores, self.settings.rationale_tokens - len(self._score_ids(rows[0])))
-        return [Reading(row, text.strip() or None) for row, text in zip(rows, rationales, strict=True)]
-
-    def _read_scores(self, logits: torch.Tensor, known: Known) -> list[Reading]:
-        """Score first: reads the scores of prompts that are in the cache, and generates the rationales after them.
-
-        Args:
-            logits: The logits of the next token, shape (rows, vocabulary).
-            known: The cache of the prompts.
-        """
-        rows = self._score_logits(logits)
-        if not self.settings.rationale_tokens:
-            return [Reading(row, None) for row in rows]
-        scores = torch.tensor([self._score_ids(row) for row in rows], device=self.model.device)
-        written, _ = self._generated_after(known, scores, self.settings.rationale_tokens - scores.shape[1])
-        return [Reading(row, text.strip() or None) for row, text in zip(rows, self._texts(written), strict=True)]
-
-    def _read_after_reasons(self, logits: torch.Tensor, known: Known, lines: Sequence[str]) -> list[Reading]:
-        """Reason first: generates the rationales of prompts that are in the cache, and reads the scores after them.
-
-        What the cache holds of a rationale is not read again: only "Score: ", and what does not have the same tokens
-        when the rationale is tokenised as in training.
-
-        Args:
-            logits: The logits of the next token, shape (rows, vocabulary).
-            known: The cache of the prompts.
-            lines: The line from `score_line` for each row.
-        """
         most = self.settings.rationale_tokens
-        first = logits.argmax(dim=-1, keepdim=True)
-        written, known = self._generated_after(known, first, most - 1)
-        written = torch.cat([first, written], dim=1)
-        rationales = [before_score(text) for text in self._texts(written)]
-        replies = [
-            before_score_ids(self.tokenizer, rationale, line, most)
-            for rationale, line in zip(rationales, lines, strict=True)
-        ]
-        columns = known.mask.shape[1]
-        in_cache = known.cache.get_seq_length() - columns  # of what was written
-        same = [_same(row, reply, in_cache) for row, reply in zip(written.tolist(), replies, strict=True)]
-        ids, new = pad_left([reply[n:] for n, reply in zip(same, replies, strict=True)], self.pad_id, logits.device)
-        kept = torch.arange(in_cache, device=logits.device) < torch.tensor(same, device=logits.device)[:, None]
-        mask = torch.cat([known.mask, kept.long(), new], dim=1)
-        positions = (mask.cumsum(dim=1) - 1).clamp_min(0)[:, -ids.shape[1] :]
-        with torch.inference_mode():
-            out = self.model(
-                ids,
-                attention_mask=mask,
-                position_ids=positions,
-                use_cache=True,
-                logits_to_keep=1,
-                **{CACHE: known.cache},
-            )
-        rows = self._score_logits(out.logits[:, -1])
-        return [Reading(row, text.strip() or None) for row, text in zip(rows, rationales, strict=True)]
+        if self.settings.style == "reason-first":
+            for batch, texts in self._continued(sequences, most):
+                rationales = [before_score(text) for text in texts]
+                with_reasons = [
+                    sequences[index] + before_score_ids(self.tokenizer, rationale, score_lines[index], most)
+                    for index, rationale in zip(batch, rationales, strict=True)
+                ]
+                for place, logits in self._ends(with_reasons):
+                    yield batch[place], Reading(logits, rationales[place].strip() or None)
+        elif most:
+            read = dict(self._ends(sequences))
+            with_scores = [[*ids, *self._score_ids(read[index])] for index, ids in enumerate(sequences)]
+            for batch, texts in self._continued(with_scores, most - len(self._score_ids(read[0])) if read else 0):
+                for index, text in zip(batch, texts, strict=True):
+                    yield index, Reading(read[index], text.strip() or None)
+        else:
+            yield from ((index, Reading(logits, None)) for index, logits in self._ends(sequences))
+
+    def _ends(self, sequences: Sequence[list[int]]) -> Iterator[tuple[int, np.ndarray]]:
+        """The logits of the five labels after each sequence, in any order."""
+        for index, logits in read_ends(self.model, sequences, self.pad_id, self.memory):
+            yield index, self._score_logits(logits[None])[0]
 
     def _score_logits(self, logits: torch.Tensor) -> np.ndarray:
         """Selects the logits of the five labels, (rows, vocabulary) -> (rows, 5)."""
@@ -282,22 +206,15 @@ class GenerativeJudge:
         newline = self.tokenizer("\n", add_special_tokens=False)["input_ids"][-1:]
         return [self.label_ids[median_level(self._probabilities(logits)) - 1], *newline]
 
-    def _continued(self, sequences: Sequence[list[int]], most: int) -> list[str]:
-        """Continues each sequence greedily, up to the end token or for `most` tokens."""
-        ids, mask = pad_left(sequences, self.pad_id, self.model.device)
-        return self._texts(self._generated(ids, mask, most).sequences[:, ids.shape[1] :])
+    def _continued(self, sequences: Sequence[list[int]], most: int) -> Iterator[tuple[list[int], list[str]]]:
+        """Continues sequences greedily, up to the end token or for `most` tokens: the indices of a batch, its texts."""
 
-    def _generated_after(self, known: Known, start: torch.Tensor, most: int) -> tuple[torch.Tensor, Known]:
-        """Continues prompts that are in the cache greedily, each after the tokens `start`, shape (rows, n).
+        def texts(batch: Sequence[int]) -> list[str]:
+            ids, mask = pad_left([sequences[index] for index in batch], self.pad_id, self.model.device)
+            return self._texts(self._generated(ids, mask, most)[:, ids.shape[1] :])
 
-        Returns:
-            The tokens after `start`, and the prompts with a cache that goes on to the last token but one.
-        """
-        # generate() counts columns, so the ids need one for each cached token. Their values are not used.
-        cached = torch.full_like(known.mask, self.pad_id)
-        ids, mask = torch.cat([cached, start], dim=1), torch.cat([known.mask, torch.ones_like(start)], dim=1)
-        out = self._generated(ids, mask, most, **{CACHE: known.cache})
-        return out.sequences[:, ids.shape[1] :], Known(out[CACHE], known.mask)
+        lengths = [len(ids) + most for ids in sequences]
+        yield from self.memory.run(range(len(sequences)), lengths, texts)
 
     def _texts(self, ids: torch.Tensor) -> list[str]:
         """What generated tokens say up to the one that ends a text, shape (rows, n)."""
@@ -308,9 +225,9 @@ class GenerativeJudge:
         texts: list[str] = self.tokenizer.batch_decode(rows, skip_special_tokens=True)
         return texts
 
-    def _generated(self, ids: torch.Tensor, mask: torch.Tensor, most: int, **known: DynamicCache) -> Any:
+    def _generated(self, ids: torch.Tensor, mask: torch.Tensor, most: int) -> torch.Tensor:
         with torch.inference_mode():
-            return self.model.generate(
+            tokens: torch.Tensor = self.model.generate(
                 ids,
                 attention_mask=mask,
                 max_new_tokens=most,
@@ -318,15 +235,8 @@ class GenerativeJudge:
                 repetition_penalty=1.0,  # the default of some base models would suppress a repeated digit
                 use_cache=True,  # gradient checkpointing turns it off in the config of a model in training
                 pad_token_id=self.pad_id,
-                return_dict_in_generate=True,
-                **known,
             )
-
-
-def _same(written: Sequence[int], reply: Sequence[int], most: int) -> int:
-    """How many tokens two sequences share at their beginnings, at most `most`; one of `reply` is left."""
-    most = min(most, len(written), len(reply) - 1)
-    return next((place for place in range(most) if written[place] != reply[place]), most)
+        return tokens
 
 
 def memory_of(model: PreTrainedModel, settings: GenerativeSettings) -> MemoryLimit:

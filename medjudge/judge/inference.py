@@ -8,11 +8,10 @@ from transformers import PreTrainedModel
 from transformers.utils import is_flash_attn_2_available
 
 from medjudge.errors import InputError
-from medjudge.judge.prompt_packs import takes_tree_attention
 from medjudge.models.quantization import Quantization
 
-ATTENTIONS = ("sdpa", "eager", "flash_attention_2", "flex_attention", "tree")
-"""Implementations of attention, by the names that transformers has for them; `tree` is our own."""
+ATTENTIONS = ("sdpa", "eager", "flash_attention_2")
+"""Implementations of attention, by the names that transformers has for them."""
 QUANTIZATIONS = {"nf4": Quantization(bits=4, type="nf4", nested=True)}
 """What `--judge-quantization` takes; `nf4` is as the config qwen3-8b-qlora trains on."""
 
@@ -68,13 +67,7 @@ def prepared(model: PreTrainedModel, inference: Inference) -> PreTrainedModel:
     Raises:
         InputError: The model does not have this attention.
     """
-    if inference.attention == "tree":
-        if not takes_tree_attention(model):
-            raise InputError(
-                f"--attention tree: {type(model).__name__} has windows, states, capped logits or positions of its own; "
-                "leave it out"
-            )
-    elif inference.attention is not None:
+    if inference.attention is not None:
         try:
             model.set_attn_implementation(inference.attention)
         except (ImportError, ValueError) as error:

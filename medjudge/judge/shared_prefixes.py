@@ -1,28 +1,28 @@
-"""Reads many prompts in few forward passes: shared prefixes are computed once.
+"""Reads many prompts in few forward passes: what they begin with is computed once.
 
 The judge's prompt is ordered from the most shared part to the least: rubric, question, reference, checklist, answer. A
-rubric is therefore read once per category, and a question once for all its answers. This is the idea of RadixAttention
-(SGLang, arXiv 2312.07104) for prompts that are all known in advance.
+rubric is therefore read once per pack of prompts, and a question once for all its answers. This is the idea of
+RadixAttention (SGLang, arXiv 2312.07104) for prompts that are all known in advance. Prompts that begin alike lie in one
+sequence as a tree, in which each sees its own path only (`medjudge.models.tree_attention`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from inspect import signature
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from transformers import DynamicCache, PreTrainedModel
-from transformers.cache_utils import DynamicLayer
-from transformers.modeling_outputs import CausalLMOutputWithPast
+from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from medjudge.models.batching import MemoryLimit
 from medjudge.models.padding import pad_left
+from medjudge.models.tree_attention import TREE_ATTENTION, path_ends, tree_mask, window_of_layers
 
-T = TypeVar("T")
-CACHE = "cache" if "cache" in CausalLMOutputWithPast.__dataclass_fields__ else "past_key_values"
-"""What a model calls its cache, as argument and in its output. It is `cache` from transformers 5.24 on; the releases of
-vLLM that go with our torch want earlier ones."""
 _WORTH_SHARING = 128
-"""The fewest tokens that a shared prefix must save to be worth another forward pass."""
+"""The fewest tokens that a shared prefix must save to be worth a branch of its own."""
+_WITH_WINDOWS, _ON_GPU = 2048, 8192
+"""Tokens of a pack where layers get a mask, which is a whole square: with sliding windows on a CPU, and on a GPU."""
 
 
 class Node(NamedTuple):
@@ -98,141 +98,131 @@ def unique_tokens(forest: Sequence[Node]) -> int:
     return sum(len(node.ids) + unique_tokens(node.after) for node in forest)
 
 
-class Known(NamedTuple):
-    """What the model has read so far, one row per sequence.
+def takes_tree_attention(model: PreTrainedModel) -> bool:
+    """Gives a model `TREE_ATTENTION` if it then reads a text of a tree as it reads the text alone, which is tried out.
 
-    Attributes:
-        cache: Keys and values.
-        mask: 1 for each column of the cache that holds a token, shape (rows, columns).
+    Models with states or positions of their own do not heed the tree, and neither do those with windows other than
+    the sliding windows of whole layers. They keep their attention.
     """
-
-    cache: DynamicCache
-    mask: torch.Tensor
-
-    def rows(self, of: Sequence[int], keep: bool) -> "Known":
-        """Selects rows, in a given order; a row may occur several times.
-
-        Args:
-            of: The indices of the rows.
-            keep: Whether what is read next is kept in the cache.
-        """
-        index = torch.tensor(of, device=self.mask.device)
-        cache = DynamicCache()
-        cache.layers = [_Following(layer, index, keep) for layer in self.cache.layers]
-        return Known(cache, self.mask[index])
-
-
-class _Following(DynamicLayer):
-    """A layer's cache that continues rows of another cache; they are joined when the layer is computed.
-
-    Without `keep`, the joined tensors exist for one layer at a time.
-    """
-
-    def __init__(self, before: DynamicLayer, index: torch.Tensor, keep: bool) -> None:
-        super().__init__()
-        self.before: DynamicLayer | None = before
-        self.index = index
-        self.keep = keep
-        self.columns = before.get_seq_length()
-
-    def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        if self.before is None:  # a rationale continues what was kept
-            return super().update(key_states, value_states)
-        keys = torch.cat([self.before.keys.index_select(0, self.index), key_states], dim=-2)
-        values = torch.cat([self.before.values.index_select(0, self.index), value_states], dim=-2)
-        if self.keep:
-            self.lazy_initialization(keys, values)
-            self.keys, self.values, self.before = keys, values, None
-        return keys, values
-
-    def get_seq_length(self) -> int:
-        return self.columns if self.before is not None else super().get_seq_length()
+    if not _may_heed_trees(model):
+        return False
+    before, length = model.config._attn_implementation, 8
+    first, other, text = [list(range(start, start + length)) for start in (10, 30, 50)]
+    alone = _last_logits(model, torch.tensor([[*first, *text]]), length)
+    model.set_attn_implementation(TREE_ATTENTION)
+    ends = path_ends([2 * length, 2 * length], [0, length]).to(model.device)
+    positions = torch.tensor([[*range(2 * length), *range(length, 2 * length)]], device=model.device)
+    mask = tree_mask(ends, positions[0], model.config)
+    tree = torch.tensor([[*first, *other, *text]])
+    found = _last_logits(model, tree, length, position_ids=positions, attention_mask=mask)
+    # In 16 bits, two ways to compute the same differ by a few per cent.
+    heeds = bool((found - alone).norm() < 0.1 * alone.norm())
+    if not heeds:
+        model.set_attn_implementation(before)
+    return heeds
 
 
-def can_share(model: PreTrainedModel) -> bool:
-    """Whether every layer of a model attends to all earlier tokens, at explicit positions.
-
-    A cache can then be continued even if padding left holes in it. Models with sliding or local windows, linear
-    attention, state spaces or implicit positions (ALiBi) read each prompt separately.
-    """
-    layers = DynamicCache(config=model.config).layers
-    local = model.config.model_type == "gpt_neo"  # its local attention is not visible in the cache
+def _may_heed_trees(model: PreTrainedModel) -> bool:
+    config = model.config.get_text_config()
+    types = set(getattr(config, "layer_types", None) or ["full_attention"])
+    kinds = {type(layer) for layer in DynamicCache(config=config).layers}
+    known = {DynamicLayer, DynamicSlidingWindowLayer} if "sliding_attention" in types else {DynamicLayer}
     takes_positions = "position_ids" in signature(model.forward).parameters
-    return bool(layers) and all(type(layer) is DynamicLayer for layer in layers) and takes_positions and not local
+    hidden = config.model_type == "gpt_neo" or getattr(config, "attn_logit_softcapping", None) is not None
+    return (
+        bool(kinds)
+        and kinds <= known
+        and types <= {"full_attention", "sliding_attention"}
+        and takes_positions
+        and not hidden
+    )
 
 
-def read_to_the_end(
-    model: PreTrainedModel,
-    forest: Sequence[Node],
-    pad_id: int,
-    memory: MemoryLimit,
-    at_end: Callable[[torch.Tensor, Known, Sequence[int]], Sequence[T]],
-    new_tokens: int,
-    known: Known | None = None,
-    row_of: Sequence[int] = (),
-) -> Iterator[tuple[int, T]]:
-    """Reads each prompt to its end.
+def _last_logits(model: Any, tokens: torch.Tensor, last: int, **options: Any) -> torch.Tensor:
+    """The logits at the last tokens of one sequence, (last, vocabulary)."""
+    model.eval()
+    with torch.inference_mode():
+        logits: torch.Tensor = model(tokens.to(model.device), use_cache=False, **options).logits
+    return logits[0, -last:].float()
+
+
+def read_ends(
+    model: PreTrainedModel, prompts: Sequence[list[int]], pad_id: int, memory: MemoryLimit
+) -> Iterator[tuple[int, torch.Tensor]]:
+    """Reads each prompt to its end: as trees where the model `takes_tree_attention`, else in padded batches.
 
     Args:
-        model: A causal language model for which `can_share` holds, in evaluation mode.
-        forest: From `prefix_forest`.
+        model: A causal language model in evaluation mode.
+        prompts: Token ids, not empty.
         pad_id: Any token; padding is masked.
         memory: The limit on tokens per forward pass, which adapts to the memory.
-        at_end: Called when prompts have been read, with the logits of the next token, shape (rows, vocabulary), their
-            cache, and the index of the prompt of each row; returns one result per row.
-        new_tokens: The most tokens that `at_end` adds to the cache of a prompt; with 0, only the logits are valid.
-        known: The cache of what precedes the roots of the forest, if anything.
-        row_of: The row of `known` that each root follows.
 
     Yields:
-        The index of each prompt and the result of `at_end` for it, in any order.
+        The index of each prompt and the logits of the token after it, shape (vocabulary,), in any order.
 
     Raises:
         InputError: A single prompt does not fit in memory.
     """
+    if model.config._attn_implementation == TREE_ATTENTION:
+        yield from _in_packs(model, prompts, memory)
+        return
 
-    def forward(batch: Sequence[int], keep: bool) -> tuple[torch.Tensor, Known]:
-        before = None if known is None else known.rows([row_of[index] for index in batch], keep)
-        return _forward(model, [forest[index].ids for index in batch], pad_id, before)
+    def forward(batch: Sequence[int]) -> torch.Tensor:
+        ids, mask = pad_left([prompts[index] for index in batch], pad_id, model.device)
+        positions = (mask.cumsum(dim=1) - 1).clamp_min(0)
+        with torch.inference_mode():
+            out = model(ids, attention_mask=mask, position_ids=positions, logits_to_keep=1, use_cache=False)
+        rows: torch.Tensor = out.logits[:, -1]
+        return rows
 
-    own_lengths = [len(node.ids) for node in forest]
-    columns = 0 if known is None else known.mask.shape[1]
-    full_lengths = [columns + length for length in own_lengths]
-    shared = [index for index, node in enumerate(forest) if node.after]
-    for batch, (_, read) in memory.run(shared, full_lengths, lambda batch: forward(batch, keep=True)):
-        after = [(row, following) for row, index in enumerate(batch) for following in forest[index].after]
-        rows, roots = [row for row, _ in after], [node for _, node in after]
-        yield from read_to_the_end(model, roots, pad_id, memory, at_end, new_tokens, read, rows)
-        del read  # before the next batch is read
-    ends = [index for index, node in enumerate(forest) if not node.after]
-    lengths = [length + new_tokens for length in full_lengths] if new_tokens else own_lengths
-
-    def read_ends(batch: Sequence[int]) -> Sequence[T]:
-        return at_end(*forward(batch, new_tokens > 0), [forest[index].ends[0] for index in batch])
-
-    for batch, results in memory.run(ends, lengths, read_ends):
-        for index, result in zip(batch, results, strict=True):
-            yield from ((prompt, result) for prompt in forest[index].ends)
+    for batch, rows in memory.run(range(len(prompts)), list(map(len, prompts)), forward):
+        yield from zip(batch, rows, strict=True)
 
 
-def _forward(
-    model: PreTrainedModel, sequences: Sequence[list[int]], pad_id: int, known: Known | None
-) -> tuple[torch.Tensor, Known]:
-    """Reads sequences, each after its row of the cache; returns the logits after each, and the extended cache."""
-    # Padded on the left, so that the last column is the end of every row. Holes in the mask do no harm: positions are
-    # given, and a masked column has no weight.
-    ids, new = pad_left(sequences, pad_id, model.device)
-    mask = new if known is None else torch.cat([known.mask, new], dim=1)
-    positions = (mask.cumsum(dim=1) - 1).clamp_min(0)[:, -ids.shape[1] :]
-    with torch.inference_mode():
-        out = model(
-            ids,
-            attention_mask=mask,
-            position_ids=positions,
-            use_cache=True,
-            logits_to_keep=1,
-            **{CACHE: DynamicCache() if known is None else known.cache},
-        )
-    return out.logits[:, -1], Known(out[CACHE], mask)
+def _in_packs(
+    model: PreTrainedModel, prompts: Sequence[list[int]], memory: MemoryLimit
+) -> Iterator[tuple[int, torch.Tensor]]:
+    most = memory.most
+    if model.device.type != "cpu":
+        most = min(most, _ON_GPU)
+    elif window_of_layers(model.config) is not None:
+        most = _WITH_WINDOWS
+    order = list(in_tree_order(prefix_forest(prompts)))
+    shared = dict(order)  # of each prompt, with the one before it
+
+    def places(pack: Sequence[int]) -> list[range]:
+        """The positions of the tokens that each prompt of a pack adds; the first adds all."""
+        return [range(shared[index] if number else 0, len(prompts[index])) for number, index in enumerate(pack)]
+
+    def planned(waiting: Sequence[int]) -> list[list[int]]:
+        packs: list[list[int]] = []
+        room = 0
+        for index in waiting:
+            own = len(prompts[index]) - shared[index]
+            if not packs or own > room:
+                packs.append([])
+                room, own = min(most, memory.tokens), len(prompts[index])
+            packs[-1].append(index)
+            room -= own
+        return packs
+
+    def forward(pack: Sequence[int]) -> torch.Tensor:
+        own = places(pack)
+        ids = [token for index, new in zip(pack, own, strict=True) for token in prompts[index][new.start :]]
+        ends = path_ends([new.stop for new in own], [new.start for new in own]).to(model.device)
+        last = torch.from_numpy(np.cumsum([len(new) for new in own]) - 1).to(model.device)
+        with torch.inference_mode():
+            positions = torch.tensor([[place for new in own for place in new]], device=model.device)
+            out = model(
+                torch.tensor([ids], device=model.device),
+                position_ids=positions,
+                attention_mask=tree_mask(ends, positions[0], model.config),
+                use_cache=False,
+                logits_to_keep=last,
+            )
+        rows: torch.Tensor = out.logits[0]
+        return rows
+
+    waiting = [index for index, _ in order]
+    for pack, rows in memory.run_planned(waiting, planned, lambda pack: sum(map(len, places(pack))), forward):
+        yield from zip(pack, rows, strict=True)

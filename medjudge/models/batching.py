@@ -43,7 +43,7 @@ def batches_by_length(lengths: Sequence[int], batch_tokens: int, overhead: int =
     Args:
         lengths: The length of each sequence, at least 1.
         batch_tokens: The most tokens of a batch, padding included. A longer sequence gets a batch of its own.
-        overhead: The cost of a batch beside its tokens, in tokens.
+        overhead: The fixed cost of a batch, in tokens.
 
     Returns:
         The indices of the sequences of each batch, longest first.

@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerBase
 from medjudge.errors import InputError
 
 ROLE_MARK = "### "
-"""What a turn of the plain template begins with; a base model that goes on after its answer writes it next."""
+"""The beginning of a turn of the plain template; a base model that goes on after its answer writes it next."""
 PLAIN_TEMPLATE = (
     "{{- bos_token or '' -}}\n"
     "{%- for message in messages -%}\n"
@@ -24,7 +24,7 @@ _FOLDED = """\
 {%- endif -%}
 """
 PLAIN_MARKS = tuple(f"{ROLE_MARK}{role}" for role in ("system", "user", "assistant"))
-"""What a text may not say where the plain template is used."""
+"""Texts that are refused in a prompt where the plain template is used."""
 
 
 def with_chat_template(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
@@ -54,5 +54,5 @@ def _takes_a_system_message(tokenizer: PreTrainedTokenizerBase) -> bool:
 
 
 def is_plain(tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Whether a tokenizer has the plain template."""
+    """True if a tokenizer has the plain template."""
     return tokenizer.chat_template == PLAIN_TEMPLATE

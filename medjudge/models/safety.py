@@ -1,4 +1,4 @@
-"""What a judge or model folder may not hold: code that runs as it is loaded, and sizes that its weights do not have."""
+"""Refusals of judge and model folders: code that runs as it is loaded, and sizes that the weights do not have."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from medjudge.files import clipped
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".dill")
 _CONFIGS = ("config.json", "tokenizer_config.json", "generation_config.json", "processor_config.json")
 _IMPLEMENTATIONS = (None, "eager", "sdpa", "flex_attention", "batched_mm", "grouped_mm")
-"""What transformers brings itself. Any other name may be one of the hub, whose code it would fetch and run."""
+"""Implementations that transformers brings itself. Another name may be of the hub, whose code it would fetch and run."""
 _SIZES = {
     "layers": re.compile(r"depth|num_blocks|((num|n|encoder|decoder)_)+(hidden_)?layers?"),
     "width": re.compile(
@@ -38,7 +38,7 @@ def refuse_pickles(folder: Path, named: str) -> None:
         named: How a message names it.
 
     Raises:
-        InputError: There is such a file, or an index of weights names something other than safetensors files beside it.
+        InputError: There is such a file, or an index of weights names something other than safetensors files in it.
     """
     pickles = sorted(path.name for path in folder.iterdir() if path.suffix.lower() in _PICKLES)
     if pickles:
@@ -84,7 +84,7 @@ def refuse_foreign_kernels(config: dict[str, Any], named: str) -> None:
 
 
 def refuse_other_sizes(config: dict[str, Any], folder: Path) -> None:
-    """Refuses a config that asks for more than the weights beside it have, before a model of that size takes memory.
+    """Refuses a config that asks for more than its weights have, before a model of that size takes memory.
 
     Raises:
         InputError: It counts more layers than there are tensors, or is wider than each of them.

@@ -1,7 +1,7 @@
 """Attention over texts that begin alike and lie in one sequence: each token sees its own path, and nothing else.
 
-The texts form a tree. Their tokens stand in the order of its branches, so that what follows a token on its paths is one
-run of the sequence. `ends` holds where that run ends: a token sees another where that one stands before it and its run
+The texts form a tree. Their tokens are in the order of its branches, so that what follows a token on its paths is one
+run of the sequence. `ends` holds where that run ends: a token sees another that comes before it and whose run
 has not ended yet.
 
 On a CPU the tokens of a branch attend to themselves, all that follow it attend to the branch, and both are merged by
@@ -23,7 +23,7 @@ TREE_ATTENTION = "medjudge_tree"
 
 
 def path_ends(lengths: Sequence[int], shared: Sequence[int]) -> torch.Tensor:
-    """Where the run of each token ends, for texts laid out one after the other without what they share.
+    """The end of the run of each token, for texts laid out one after the other without what they share.
 
     Args:
         lengths: The tokens of each text, with those that it shares.
@@ -46,7 +46,7 @@ def path_ends(lengths: Sequence[int], shared: Sequence[int]) -> torch.Tensor:
 def tree_mask(
     ends: torch.Tensor, positions: torch.Tensor, config: PretrainedConfig | None = None
 ) -> torch.Tensor | dict[str, torch.Tensor]:
-    """What a model with `TREE_ATTENTION` takes as `attention_mask`.
+    """The `attention_mask` of a model with `TREE_ATTENTION`.
 
     Args:
         ends: From `path_ends`, shape (tokens,).

@@ -1,1 +1,1 @@
-"""What the training recipes call."""
+"""Training of judges: data, losses, trainers, checkpoints."""

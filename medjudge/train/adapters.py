@@ -23,7 +23,7 @@ _DTYPES = ("bfloat16", "float16", "float32")
 
 
 def quantization_of(options: ModelConfig) -> Quantization | None:
-    """How the options quantise the base model; the judge's card keeps it. None where they do not.
+    """The quantisation of the base model by the options, as the judge's card keeps it; None where there is none.
 
     Raises:
         InputError: No format for the activations is named.
@@ -187,7 +187,7 @@ def damage_explained(folder: Path) -> Iterator[None]:
 
 
 def seen_before(folder: Path, trained_on: TrainedOn, before: TrainedOn) -> TrainedOn:
-    """What a judge that continued from another one has seen: the lines of both.
+    """The training data of a judge that continued from another one: the lines of both.
 
     A file keeps its name; where two files of one name differ, the earlier judge's gets its folder's name in front.
     """

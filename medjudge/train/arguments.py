@@ -1,4 +1,4 @@
-"""What a judge is trained from: the part of a training config that TRL's ModelConfig and SFTConfig do not cover."""
+"""The part of a training config that TRL's ModelConfig and SFTConfig do not cover."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,8 @@ class JudgeArguments:
     validation_file: str = field(metadata={"help": "validation.jsonl of medjudge distill"})
     resume: bool = field(default=False, metadata={"help": "continue from the last checkpoint"})
     save_minutes: float = field(
-        default=10.0, metadata={"help": "minutes between checkpoints, beside those of save_strategy; 0 for none"}
+        default=10.0,
+        metadata={"help": "minutes between checkpoints, in addition to those of save_strategy; 0 for none"},
     )
     start_from: str | None = field(default=None, metadata={"help": "judge folder to continue from, or built-in"})
     windows: int = field(

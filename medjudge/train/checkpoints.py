@@ -32,7 +32,7 @@ def kept_step(trainer: Any) -> int:
 
 
 class TimedCheckpoints(TrainerCallback):
-    """Saves a checkpoint every so many minutes, beside those of `save_strategy`.
+    """Saves a checkpoint every so many minutes, in addition to those of `save_strategy`.
 
     The loss is logged with every checkpoint: a run that resumes then averages it over the same steps.
 
@@ -103,7 +103,7 @@ def _checkpoints(folder: Path) -> list[Path]:
 
 
 def _is_complete(checkpoint: Path) -> bool:
-    """Whether a checkpoint was written to its end: the trainer's state is written last."""
+    """True if a checkpoint was written to its end: the trainer's state is written last."""
     try:
         read_json(checkpoint / TRAINER_STATE_NAME)
     except InputError:
@@ -137,7 +137,7 @@ def whole_or_nothing(folder: Path, writes: bool) -> Iterator[None]:
 
 
 def _what_is_kept(folder: Path) -> str:
-    """What a stopped run can continue from."""
+    """A sentence on what a stopped run can continue from."""
     checkpoint = last_checkpoint(folder)
     if checkpoint is None:
         return "training stopped before its first checkpoint: nothing is kept, and the same command starts it again"

@@ -1,4 +1,4 @@
-"""What a training run refuses, before it begins and while it runs, each in one line that says how to fix it."""
+"""Refusals of a training run, before it begins and while it runs, each in one line that says how to fix it."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -24,12 +24,12 @@ FEW_STEPS = 100
 
 
 def under_deepspeed() -> bool:
-    """Whether `accelerate launch` started this process with DeepSpeed."""
+    """True if `accelerate launch` started this process with DeepSpeed."""
     return os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true"
 
 
 def deepspeed_on_cpu() -> bool:
-    """Whether it did, and the user chose DeepSpeed's CPU accelerator."""
+    """True if it did, and the user chose DeepSpeed's CPU accelerator."""
     return under_deepspeed() and os.environ.get("DS_ACCELERATOR") == "cpu"
 
 
@@ -115,7 +115,7 @@ class ReturnFreedMemory(TrainerCallback):
 
 
 class WarnOfFewSteps(TrainerCallback):
-    """Says before training that the optimiser will take few steps, unless the config sets their number."""
+    """Warns before training that the optimiser will take few steps, unless the config sets their number."""
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if state.max_steps < FEW_STEPS and args.max_steps <= 0 and state.is_world_process_zero:
@@ -128,7 +128,7 @@ class WarnOfFewSteps(TrainerCallback):
 
 
 def batch_size(training: TrainingArguments) -> int:
-    """How many answers one step of the optimiser sees."""
+    """The number of answers in one step of the optimiser."""
     return training.per_device_train_batch_size * training.gradient_accumulation_steps * training.world_size
 
 

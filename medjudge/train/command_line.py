@@ -84,7 +84,7 @@ def named_options(words: Sequence[str]) -> frozenset[str]:
 
 
 def _machine_defaults() -> dict[str, Any]:
-    """What fits this machine and this task, unless the config says otherwise."""
+    """Defaults for this machine and this task, below what the config says."""
     has_gpu = torch.cuda.is_available()
     return {
         "use_cpu": not has_gpu and not deepspeed_on_cpu(),

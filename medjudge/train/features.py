@@ -54,7 +54,7 @@ def read_training_lines(path: Path) -> list[TrainingLine]:
     """Reads a file that `medjudge distill` wrote.
 
     Raises:
-        InputError: The file is missing, empty or of another kind, or a question is outside the scheme beside it.
+        InputError: The file is missing, empty or of another kind, or a question is outside the scheme next to it.
     """
     scheme = scheme_beside(path)
     lines = []
@@ -78,7 +78,7 @@ def read_training_lines(path: Path) -> list[TrainingLine]:
     return lines
 
 
-def require_apart(data: TrainingData) -> None:
+def require_disjoint(data: TrainingData) -> None:
     """Raises InputError where a conversation, or the text of a question, is on both sides of the split."""
     conversations, questions = [names(data.train) & names(data.validation) for names in (_conversations, question_ids)]
     for what, shared in (("conversations", conversations), ("questions", questions)):

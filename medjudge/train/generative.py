@@ -32,14 +32,14 @@ from medjudge.train.arguments import JudgeArguments
 from medjudge.train.features import TrainingData, generative_dataset
 from medjudge.train.judge_trainer import JudgeTrainer, language_loss, regression_loss, score_loss
 from medjudge.train.kept_states import KeptStates, kept_states
-from medjudge.train.packs import packed, require_branches_apart, require_lines_apart, tree_packed
+from medjudge.train.packs import packed, require_separate_branches, require_separate_lines, tree_packed
 from medjudge.train.temperature import agreement_measures, generative_levels
 
 _TEXT = ("input_ids", "attention_mask", "position_ids")
 
 
 class LossWeights(NamedTuple):
-    """What the losses on the score count beside the language loss on the rest of the reply."""
+    """Weights of the losses on the score, relative to the language loss on the rest of the reply."""
 
     score: float = 1.0
     regression: float = 1.0
@@ -138,7 +138,7 @@ def _predictions(
 def collate(rows: list[dict[str, Any]], pad_id: int) -> dict[str, torch.Tensor]:
     """Rows of `generative_dataset`, or packs of them, as tensors.
 
-    Rows are padded on the left, so that replies stand below each other. Packs make one sequence without padding and
+    Rows are padded on the left, so that replies end in one column. Packs make one sequence without padding and
     without attention mask: positions that begin again tell the model where a line begins. What a line of `tree_packed`
     shares with the one before it is not repeated.
 
@@ -224,9 +224,9 @@ def generative_trainer(
     base = load_for_training(model, judge.start_folder)
     train, validation = generative_datasets(judge, training, tokenizer, data)
     if judge.share_prefixes:
-        require_branches_apart(on_device(base, training))
+        require_separate_branches(on_device(base, training))
     elif training.packing:
-        require_lines_apart(on_device(base, training))
+        require_separate_lines(on_device(base, training))
     training.packing = False  # TRL's own would drop the targets of the score
     keep_columns(training)
     training.dataset_kwargs = {"skip_prepare_dataset": True}

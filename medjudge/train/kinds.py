@@ -1,4 +1,4 @@
-"""What differs between the kinds of judges in training: one entry for each."""
+"""The kinds of judges in training, one entry for each."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +31,7 @@ class KindInTraining(NamedTuple):
     own_options: frozenset[str]
     """Names in JudgeArguments, ModelConfig and SFTConfig that only this kind reads."""
     under_zero3: bool
-    """Whether it can be trained under DeepSpeed's ZeRO-3."""
+    """True if it can be trained under DeepSpeed's ZeRO-3."""
     with_room: Callable[[JudgeArguments, SFTConfig, PreTrainedTokenizerBase, TrainingData], TrainingData]
     """The lines that the judge can read in its window."""
     datasets: Callable[[JudgeArguments, SFTConfig, PreTrainedTokenizerBase, TrainingData], tuple[Dataset, Dataset]]

@@ -155,7 +155,7 @@ def _text(lines: Sequence[TrainingLine]) -> str:
 
 
 def _origin(config: Path, overrides: Sequence[str], fold: Fold, scheme: Scheme) -> str:
-    """What a fold's judge is made from, as JSON; of two judges with the same origin, one is trained."""
+    """The inputs of a fold's judge, as JSON; of two judges with the same origin, one is trained."""
     origin = {
         "config": _sha256(read_text(config)),
         "overrides": list(overrides),

@@ -90,7 +90,7 @@ def start_from_similarity(model: OrdinalModel, dataset: Any, pad_id: int, seed: 
     cosines = (vectors[:, :ANSWER] * vectors[:, ANSWER:]).sum(dim=-1) * batch.present
     levels = np.array([row["level"] for row in rows])
     baseline = fit_cut_points((cosines.sum(dim=1) / batch.present.sum(dim=1)).numpy(), levels)
-    # Around a level that no answer has, cut points drift apart without end: exp(steps) would overflow.
+    # Around a level that no answer has, cut points drift away without end: exp(steps) would overflow.
     steps = np.minimum(np.diff(baseline.cuts), _WIDEST_LEVEL)
     cuts = (baseline.cuts[0], *(baseline.cuts[0] + np.cumsum(steps)).tolist())
     model.start_from(baseline._replace(cuts=cuts), batch.present.mean(dim=0))

@@ -17,8 +17,7 @@ from transformers import PreTrainedModel
 from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 
 from medjudge.errors import InputError
-from medjudge.judge.prompt_packs import takes_tree_attention
-from medjudge.judge.shared_prefixes import SharedText, in_tree_order, prefix_forest
+from medjudge.judge.shared_prefixes import SharedText, in_tree_order, prefix_forest, takes_tree_attention
 
 TOGETHER = 4
 """Lines that stay together in packs that mix questions, so that a step is not on one question alone."""
@@ -96,7 +95,7 @@ def _common(left: Sequence[int], right: Sequence[int]) -> int:
 
 
 def _shareable(row: dict[str, Any]) -> int:
-    """How many tokens of a line others may share: those that predict nothing that has a loss."""
+    """The number of tokens of a line that others may share: those that predict nothing that has a loss."""
     spoken = next((place for place, label in enumerate(row["labels"]) if label != -100), row["score_at"])
     return int(min(spoken, row["score_at"])) - 1
 
@@ -108,10 +107,10 @@ def tree_packed(dataset: Dataset, max_length: int, mixed: int | None = None) -> 
     return Dataset.from_list([{"lines": [{**rows[line], "shared": shared} for line, shared in pack]} for pack in packs])
 
 
-def require_lines_apart(model: PreTrainedModel) -> None:
+def require_separate_lines(model: PreTrainedModel) -> None:
     """Raises InputError where what one packed line says depends on the line before it.
 
-    Whether positions that begin again keep lines apart is up to the model and its attention: with transformers' masks
+    Whether positions that begin again separate lines is up to the model and its attention: with transformers' masks
     (eager, sdpa, flex) and flash attention they do, in a state-space model they do not. So it is tried out.
     """
     if is_deepspeed_zero3_enabled():
@@ -134,7 +133,7 @@ def require_lines_apart(model: PreTrainedModel) -> None:
         )
 
 
-def require_branches_apart(model: PreTrainedModel | PeftModel) -> None:
+def require_separate_branches(model: PreTrainedModel | PeftModel) -> None:
     """Gives a model `TREE_ATTENTION`; raises InputError where it reads a line of a tree otherwise than the line alone.
 
     That is tried out: models with windows, states or positions of their own do not heed the tree.
@@ -145,9 +144,9 @@ def require_branches_apart(model: PreTrainedModel | PeftModel) -> None:
         )
     base = model.get_base_model() if isinstance(model, PeftModel) else model
     was_training = base.training
-    apart = not getattr(base.config, "attention_dropout", 0) and takes_tree_attention(base)
+    heeds = not getattr(base.config, "attention_dropout", 0) and takes_tree_attention(base)
     base.train(was_training)
-    if not apart:
+    if not heeds:
         raise InputError(
             f"config: share_prefixes would let lines see each other in {type(base).__name__}; train without it"
         )

@@ -47,7 +47,7 @@ class Timing(NamedTuple):
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """What a training run will do.
+    """The size of a training run.
 
     Attributes:
         base_model: The model that is trained, `output_dir` the judge folder.

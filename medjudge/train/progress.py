@@ -1,4 +1,4 @@
-"""What a training run shows: one live line, and the curves drawn into its judge folder."""
+"""The progress of a training run: one live line, and the curves drawn into its judge folder."""
 
 import shutil
 import time

@@ -107,7 +107,7 @@ def agreement_measures(rows: np.ndarray, level: np.ndarray) -> dict[str, float]:
 
 
 def as_card(calibration: Calibration) -> dict[str, Any]:
-    """What the judge card keeps of it."""
+    """A calibration as the judge card keeps it."""
     return {
         name: round(value, 4) if isinstance(value, float) else value for name, value in calibration._asdict().items()
     }

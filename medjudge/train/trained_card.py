@@ -29,7 +29,7 @@ _MEASURES = ("eval_loss", "eval_quadratic_kappa", "eval_usable_agreement", "eval
 
 
 class Outcome(NamedTuple):
-    """What a finished training run measured."""
+    """The measurements of a finished training run."""
 
     history: list[dict[str, Any]]
     """The trainer's log."""
@@ -120,7 +120,7 @@ def with_temperature_on(card: JudgeCard, folder: Path, data: TrainingData) -> Ju
 
 
 def _rubric_hashes(style: Style, data: TrainingData) -> dict[str, str]:
-    """Of the categories that were trained on: a rubric that the judge never saw may change."""
+    """Prompt hashes of the categories that were trained on: a rubric that the judge never saw may change."""
     trained = {line.question.category for line in data.train}
     hashes = prompt_hashes(style, data.scheme)
     return {name: digest for name, digest in hashes.items() if name.split(".")[0] in trained}

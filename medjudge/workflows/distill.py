@@ -31,7 +31,7 @@ UNFINISHED_FILE, HELD_OUT = "unfinished.txt", "held-out"
 
 @dataclass(frozen=True)
 class DistillOptions(TrainingSetOptions):
-    """What a training set is made from, and how.
+    """Sources and options of a training set.
 
     Attributes:
         teachers: Names of the judges whose judgments teach; all but local judges if omitted.
@@ -78,12 +78,12 @@ class DistilledSet:
 
     @property
     def first_file(self) -> Path:
-        """Of the first of two stages, where the option `people_last` was set."""
+        """The file of the first of two stages, where the option `people_last` was set."""
         return self.folder / FIRST_FILE
 
     @property
     def last_file(self) -> Path:
-        """Of the second."""
+        """The file of the second."""
         return self.folder / LAST_FILE
 
     @property

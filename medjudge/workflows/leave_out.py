@@ -1,4 +1,4 @@
-"""The cost of the unseen: judges trained without one model or category each, beside one trained on everything."""
+"""The cost of the unseen: judges trained without one model or category each, and one trained on everything."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ from medjudge.workflows.physician_scores import require_unseen
 
 
 class LeaveOut(NamedTuple):
-    """What the folds leave out in turn, and what they are trained from.
+    """The values that folds leave out in turn, and what they are trained from.
 
     Attributes:
         by: Models or categories.

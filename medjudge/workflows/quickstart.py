@@ -39,7 +39,7 @@ from medjudge.workflows.validate import ScoreSource, ValidateOptions, validate_j
 
 @dataclass(frozen=True)
 class QuickstartResult:
-    """What the quickstart made and measured.
+    """Files and measurements of the quickstart.
 
     Attributes:
         judge: The folder of the trained judge.
@@ -135,7 +135,7 @@ def run_quickstart(
 
 @contextmanager
 def _step(title: str, progress: Callable[[str], None]) -> Iterator[None]:
-    """Says what a step does, and at its end how long it took."""
+    """Print what a step does, and at its end how long it took."""
     progress(title)
     start = time.monotonic()
     yield

@@ -98,7 +98,7 @@ def plan_training(
     num_train_epochs: float | None = None,
     options: Sequence[str] = (),
 ) -> TrainingPlan:
-    """Says what `train_judge` would do: steps, tokens, lines that do not fit, and memory and time by steps taken here.
+    """Plan what `train_judge` would do: steps, tokens, lines that do not fit, and memory and time by steps taken here.
 
     The arguments are those of `train_judge`. Where `use_cpu` is false and there is no GPU, no weights are loaded, and
     memory and time are left open.

@@ -168,29 +168,6 @@ def test_a_reason_first_score_is_read_after_the_rationale_and_the_score_line(rea
         assert judgment_of[item.question.id].expected == pytest.approx(float(expected @ torch.arange(1.0, 6)), abs=1e-3)
 
 
-def test_reasons_first_shares_prefixes_and_reads_no_rationale_twice(reasoner, assignment) -> None:
-    work = [
-        assignment(f"At most {number} g. " * number, id=f"q{number % 2}", model=f"m{number}") for number in range(1, 13)
-    ]
-    read: list[int] = []
-
-    def count(model, arguments, options) -> None:
-        read.append((arguments[0] if arguments else options["input_ids"]).numel())
-
-    with torch.no_grad():
-        hook = reasoner.model.register_forward_pre_hook(count, with_kwargs=True)
-    assert reasoner.shares
-    shared = {judgment.model: judgment for judgment in reasoner.judge(work)}
-    with_sharing, read[:] = sum(read), []
-    reasoner.shares = False
-    alone = {judgment.model: judgment for judgment in reasoner.judge(work)}
-    hook.remove()
-    assert with_sharing < sum(read) / 5
-    for name, judgment in shared.items():
-        assert judgment.rationale == alone[name].rationale
-        assert judgment.probabilities == pytest.approx(alone[name].probabilities, abs=1e-4)
-
-
 def test_a_rationale_that_ends_early_or_at_once_is_read_as_it_is(reasoner, assignment) -> None:
     work = [assignment("Four grams a day. " * number, model=f"m{number}") for number in range(1, 7)]
     ids = encode_prompt(reasoner.tokenizer, work[0], 4000, "reason-first").input_ids
@@ -198,10 +175,8 @@ def test_a_rationale_that_ends_early_or_at_once_is_read_as_it_is(reasoner, assig
         written = reasoner.model.generate(torch.tensor([ids]), max_new_tokens=8, do_sample=False)[0, len(ids) :]
     for end in (int(written[0]), int(written[3])):
         reasoner.model.generation_config.eos_token_id = [end, reasoner.tokenizer.eos_token_id]
-        reasoner.shares = True
         shared = {judgment.model: judgment for judgment in reasoner.judge(work)}
-        reasoner.shares = False
-        alone = {judgment.model: judgment for judgment in reasoner.judge(work)}
+        alone = {judgment.model: judgment for item in work for judgment in reasoner.judge([item])}
         for name, judgment in shared.items():
             assert judgment.rationale == alone[name].rationale
             assert judgment.probabilities == pytest.approx(alone[name].probabilities, abs=1e-4)

@@ -34,9 +34,6 @@ def judged(folder: Path, assignment, inference: Inference, texts: Sequence[str])
     [
         Inference(attention="eager"),
         Inference(16, attention="sdpa"),
-        Inference(attention="tree"),
-        Inference(16, attention="tree"),
-        pytest.param(Inference(attention="flex_attention"), marks=pytest.mark.slow),
         pytest.param(Inference(compile=True), marks=pytest.mark.slow),
     ],
     ids=str,
@@ -46,7 +43,7 @@ def test_every_attention_and_a_compiled_model_give_the_same_judgments(
 ) -> None:
     monkeypatch.setattr("medjudge.judge.folder.fast_dtype", lambda device: torch.float32)
     # What torch compiles takes a minute on a CPU for each way to call the model: two answers to one question need two.
-    texts = TEXTS[:2] if inference.compile or inference.attention == "flex_attention" else TEXTS
+    texts = TEXTS[:2] if inference.compile else TEXTS
     plain = judged(folder, assignment, Inference(inference.rationale_tokens), texts)
     other = judged(folder, assignment, inference, texts)
     for model, judgment in plain.items():
@@ -70,7 +67,7 @@ def test_the_model_has_the_attention_that_was_asked_for(folder) -> None:
         ),
         (
             ["--attention", "flash"],
-            "--attention flash: unknown; use sdpa, eager, flash_attention_2, flex_attention or tree",
+            "--attention flash: unknown; use sdpa, eager or flash_attention_2",
         ),
         (["--judge-quantization", "int3"], "--judge-quantization int3: unknown; use nf4"),
     ],

@@ -269,7 +269,7 @@ def test_without_a_shared_cache_verdicts_are_the_same(task, labels, tiny_judge, 
     judge = GenerativeLabels(tiny_judge, labels)
     prompts = judge.prompts(work, 4000)
     shared = dict(judge.read(prompts))
-    tiny_judge.shares = False
+    tiny_judge.model.set_attn_implementation("eager")
     apart = dict(judge.read(prompts))
     assert shared.keys() == apart.keys() == {0, 1, 2}
     for index in shared:

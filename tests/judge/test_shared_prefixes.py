@@ -1,6 +1,7 @@
 """What prompts share is computed once, and nothing else changes."""
 
 import random
+from copy import deepcopy
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from transformers import (
     AutoModelForCausalLM,
     BloomConfig,
+    Gemma2Config,
     Gemma3TextConfig,
     GPT2Config,
     GPTNeoConfig,
@@ -20,7 +22,7 @@ from transformers import (
 )
 
 from medjudge.errors import InputError
-from medjudge.judge.shared_prefixes import Node, can_share, prefix_forest, read_to_the_end, unique_tokens
+from medjudge.judge.shared_prefixes import Node, prefix_forest, read_ends, takes_tree_attention, unique_tokens
 from medjudge.models.batching import MemoryLimit
 
 SMALL = {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4}
@@ -58,15 +60,10 @@ def judge_like_prompts() -> list[list[int]]:
     return prompts
 
 
-def shared(
-    model: PreTrainedModel, prompts: list[list[int]], memory: MemoryLimit | None = None, keep: bool = False
-) -> torch.Tensor:
-    memory = memory or MemoryLimit(model.device, 700)
-    logits_of = dict(
-        read_to_the_end(model, prefix_forest(prompts), 0, memory, lambda logits, known, of: logits.float(), 16 * keep)
-    )
+def ends(model: PreTrainedModel, prompts: list[list[int]], tokens: int = 10_000) -> torch.Tensor:
+    logits_of = dict(read_ends(model, prompts, 0, MemoryLimit(model.device, tokens)))
     assert len(logits_of) == len(prompts)
-    return torch.stack([logits_of[index] for index in range(len(prompts))])
+    return torch.stack([logits_of[index].float() for index in range(len(prompts))])
 
 
 def plain(model: PreTrainedModel, prompts: list[list[int]]) -> torch.Tensor:
@@ -100,72 +97,96 @@ def test_a_rubric_and_a_question_are_computed_once() -> None:
 
 
 @pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("tokens", [10_000, 400])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-4), (torch.bfloat16, 2e-2)])
-def test_probabilities_are_those_of_one_prompt_at_a_time(name: str, dtype: torch.dtype, tolerance: float) -> None:
-    model = model_of(CONFIGS[name]).to(dtype)
-    assert can_share(model)
-    prompts = judge_like_prompts()
-    computed = []
-    model.register_forward_pre_hook(lambda _, inputs: computed.append(inputs[0].numel()))
-    ours = shared(model, prompts)[:, 5:10].softmax(-1)
-    kept = shared(model, prompts, keep=True)[:, 5:10].softmax(-1)
-    assert sum(computed) < 2 * 0.7 * sum(map(len, prompts))  # padding included
-    alone = plain(model, prompts)[:, 5:10].softmax(-1)
+def test_probabilities_are_those_of_one_prompt_at_a_time(name, tokens, dtype, tolerance) -> None:
+    prompts, model = judge_like_prompts(), model_of(deepcopy(CONFIGS[name])).to(dtype)
+    padded, alone = ends(model, prompts), plain(model, prompts)[:, 5:10].softmax(-1)
+    assert takes_tree_attention(model)
+    trees = ends(model, prompts, tokens)
     assert alone.std(dim=0).max() > 2 * tolerance  # prompts that looked alike would show nothing
-    assert (ours - alone).abs().max() < tolerance
-    assert (kept - alone).abs().max() < tolerance
-    levels = torch.arange(1.0, 6)
-    assert (ours @ levels - alone @ levels).abs().max() < 0.02
+    for logits in (padded, trees):
+        assert (logits[:, 5:10].softmax(-1) - alone).abs().max() < tolerance
 
 
 @pytest.mark.parametrize(
     "config",
     [
-        Gemma3TextConfig(**WIDE, head_dim=16, sliding_window=64),
         MambaConfig(**SMALL),
         BloomConfig(vocab_size=97, hidden_size=32, n_layer=3, n_head=4),
         MptConfig(vocab_size=97, d_model=32, n_layers=3, n_heads=4),
+        Gemma2Config(**WIDE, head_dim=8),  # caps its logits
         GPTNeoConfig(
             vocab_size=97, hidden_size=32, num_layers=2, attention_types=[[["global", "local"], 1]], num_heads=4
         ),
     ],
 )
-def test_models_that_do_not_keep_all_they_read_do_not_share(config) -> None:
-    assert not can_share(model_of(config))
+def test_models_that_do_not_heed_a_tree_keep_their_attention(config) -> None:
+    model = model_of(config)
+    before = model.config._attn_implementation
+    assert not takes_tree_attention(model)
+    assert model.config._attn_implementation == before
 
 
-def test_a_batch_that_runs_out_of_memory_is_halved_and_nothing_is_lost() -> None:
-    model = model_of(CONFIGS["llama"])
-    prompts = judge_like_prompts()
-    failed = []
-
-    def full(_: object, inputs: tuple[torch.Tensor]) -> None:
-        if inputs[0].numel() > 300:
-            failed.append(inputs[0].numel())
-            raise torch.OutOfMemoryError("CUDA out of memory.")
-
-    handle = model.register_forward_pre_hook(full)
-    memory = MemoryLimit(model.device, 2000)
-    ours = shared(model, prompts, memory)
-    handle.remove()
-    assert 1 <= len(failed) <= 4
-    assert memory.tokens < 600  # of 2,000
-    assert (ours - plain(model, prompts)).abs().max() < 1e-3
+def test_what_prompts_share_is_computed_once_and_nothing_is_padded() -> None:
+    prompts, model = judge_like_prompts(), model_of(deepcopy(CONFIGS["qwen3"]))
+    assert takes_tree_attention(model)
+    sizes: list[int] = []
+    model.register_forward_pre_hook(lambda _, inputs: sizes.append(inputs[0].numel()))
+    ends(model, prompts)
+    assert sizes == [unique_tokens(prefix_forest(prompts))]
+    sizes.clear()
+    ends(model, prompts, 400)
+    assert len(sizes) > 2
+    assert max(sizes) <= 400
 
 
-def test_a_prompt_that_does_not_fit_alone_is_one_line() -> None:
-    model = model_of(CONFIGS["llama"])
+def test_a_pack_that_does_not_fit_in_memory_is_read_in_smaller_ones(monkeypatch) -> None:
+    prompts, model = judge_like_prompts(), model_of(deepcopy(CONFIGS["qwen3"]))
+    expected = plain(model, prompts)
+    assert takes_tree_attention(model)
 
-    def full(_: object, inputs: tuple[torch.Tensor]) -> None:
-        raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
+    def small(_, inputs: tuple[torch.Tensor, ...]) -> None:
+        if inputs[0].numel() > 500:
+            raise torch.OutOfMemoryError("CUDA out of memory")
 
-    model.register_forward_pre_hook(full)
-    with pytest.raises(InputError, match="one text of 150 tokens does not fit in CPU memory"):
-        shared(model, judge_like_prompts())
+    model.register_forward_pre_hook(small)
+    assert ends(model, prompts, 4000) == pytest.approx(expected, abs=1e-4)
+    with pytest.raises(InputError, match="one text of 600 tokens does not fit"):
+        ends(model, [[1] * 600, [2] * 30], 4000)
+
+
+TYPES = ["sliding_attention", "sliding_attention", "full_attention"]
+
+
+def windowed(window: int) -> PreTrainedModel:
+    config = Gemma3TextConfig(
+        **SMALL, head_dim=8, intermediate_size=64, num_key_value_heads=2, sliding_window=window, layer_types=TYPES
+    )
+    return model_of(config)
+
+
+@pytest.mark.parametrize("window", [16, 10_000])
+def test_sliding_windows_are_heeded_in_a_pack(window: int) -> None:
+    prompts, model = judge_like_prompts(), windowed(window)
+    alone = plain(model, prompts)
+    assert takes_tree_attention(model)
+    assert ends(model, prompts, 400) == pytest.approx(alone, abs=1e-4)
+    assert plain(windowed(17), prompts) != pytest.approx(plain(windowed(16), prompts), abs=1e-4)  # a window shows
+
+
+def test_a_pack_of_a_model_with_windows_stays_small_on_a_cpu() -> None:
+    model = windowed(16)
+    assert takes_tree_attention(model)
+    sizes: list[int] = []
+    model.register_forward_pre_hook(lambda _, inputs: sizes.append(inputs[0].numel()))
+    texts = [[index, *([5] * 699)] for index in range(6)]
+    ends(model, texts)
+    assert sizes == [1400, 1400, 1400]
 
 
 def test_another_error_is_not_taken_for_a_lack_of_memory() -> None:
     model = model_of(CONFIGS["llama"])
     model.register_forward_pre_hook(lambda *_: (_ for _ in ()).throw(RuntimeError("a bug")))
     with pytest.raises(RuntimeError, match="a bug"):
-        shared(model, judge_like_prompts())
+        ends(model, judge_like_prompts())

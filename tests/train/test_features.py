@@ -13,7 +13,7 @@ from medjudge.records import TrainingLine
 from medjudge.train import features
 from medjudge.train.arguments import TRAINABLE_STYLES
 from medjudge.train.command_line import parse_arguments
-from medjudge.train.features import TrainingData, data_with_room, read_training_lines, require_apart
+from medjudge.train.features import TrainingData, data_with_room, read_training_lines, require_disjoint
 from medjudge.train.generative import generative_trainer
 from medjudge.train.packs import packed
 
@@ -118,9 +118,9 @@ BAD_FIELDS = (
 
 def test_bad_training_files_are_named(training_files, tmp_path) -> None:
     train, validation = [read_training_lines(path) for path in training_files]
-    require_apart(TrainingData(train, validation))
+    require_disjoint(TrainingData(train, validation))
     with pytest.raises(InputError, match="stand in the training and in the validation file"):
-        require_apart(TrainingData(train, train))
+        require_disjoint(TrainingData(train, train))
     fields = json.loads(training_files[0].read_text().splitlines()[0])
     for change, message in BAD_FIELDS:
         path = tmp_path / "bad.jsonl"

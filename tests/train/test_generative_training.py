@@ -22,7 +22,7 @@ from medjudge.train.arguments import TRAINABLE_STYLES, JudgeArguments
 from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import TrainingData, data_with_room, read_training_lines
 from medjudge.train.generative import GenerativeTrainer, collate, generative_trainer
-from medjudge.train.packs import require_lines_apart
+from medjudge.train.packs import require_separate_lines
 
 CPU = torch.device("cpu")
 
@@ -125,12 +125,12 @@ def test_gradient_checkpointing_changes_nothing_but_the_memory(trainer, lines) -
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 def test_packed_lines_do_not_see_each_other(attention, tiny_lm) -> None:
     model = load_causal_lm(str(tiny_lm), attn_implementation=attention)
-    require_lines_apart(model)
+    require_separate_lines(model)
     forward = model.forward
     # A model that does not heed positions, as one with a state does not.
     model.forward = lambda ids, position_ids, use_cache: forward(ids, use_cache=use_cache)
     with pytest.raises(InputError, match="packing would let lines see each other in Qwen3ForCausalLM"):
-        require_lines_apart(model)
+        require_separate_lines(model)
 
 
 @pytest.mark.parametrize("style", TRAINABLE_STYLES)

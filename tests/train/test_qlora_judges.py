@@ -19,6 +19,7 @@ from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.generative import GenerativeJudge
 from medjudge.judge.identity import folder_identity
 from medjudge.models.quantization import Quantization
+from medjudge.models.tree_attention import TREE_ATTENTION
 from medjudge.records import TrainingLine
 from medjudge.train.adapters import quantization_of, starting_card
 from medjudge.train.checkpoints import kept_step
@@ -64,7 +65,7 @@ def test_qlora_judge_runs_as_it_was_validated(recipe, tiny_lm, training_files, m
     projection = judge.model.model.layers[0].self_attn.q_proj  # not merged
     assert type(projection.base_layer).__name__ == "Linear4bit"
     assert projection.lora_A["default"].weight.dtype == torch.bfloat16
-    assert judge.shares
+    assert judge.model.config._attn_implementation == TREE_ATTENTION
     lines = read_training_lines(training_files[1])
     logits = score_logits_of(judge, lines)
     # The judge is the best of the steps that were read, which need not be the last.

@@ -21,7 +21,7 @@ from medjudge.train.arguments import JudgeArguments
 from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import TrainingData, data_with_room, generative_dataset, read_training_lines
 from medjudge.train.generative import GenerativeTrainer, collate, generative_trainer
-from medjudge.train.packs import require_branches_apart, tree_packed, tree_packs
+from medjudge.train.packs import require_separate_branches, tree_packed, tree_packs
 from medjudge.train.plan import row_tokens
 from medjudge.workflows.train import plan_training
 
@@ -178,19 +178,19 @@ def test_a_judge_is_trained_and_planned_with_shared_prefixes(recipe, tiny_lm, tr
 
 def test_a_model_that_does_not_heed_the_tree_is_refused(tiny_lm) -> None:
     model = load_causal_lm(str(tiny_lm))
-    require_branches_apart(model)
+    require_separate_branches(model)
     forward = model.forward
     # It takes no mask, as a model with a state does.
     model.forward = lambda ids, attention_mask=None, **options: forward(ids, **options)
     with pytest.raises(InputError, match="share_prefixes would let lines see each other in Qwen3ForCausalLM"):
-        require_branches_apart(model)
+        require_separate_branches(model)
 
 
 def test_a_model_with_windows_keeps_branches_apart() -> None:
     shape = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
     window = {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 0}
     model = Qwen3ForCausalLM(Qwen3Config(**shape, **window, num_key_value_heads=2, head_dim=16, vocab_size=100))
-    require_branches_apart(model)  # of 16 tokens, where the window is 8
+    require_separate_branches(model)  # of 16 tokens, where the window is 8
 
 
 @pytest.mark.parametrize(
