@@ -121,7 +121,7 @@ def _refuse_missing_folder(model_id: str, folder: Path) -> None:
 
 
 def _missing_package(model_id: str) -> InputError | None:
-    """The refusal that names the package to install for a model; None where none carries it, or where it is installed."""
+    """The refusal that names the package to install for a model; None where none has it, or where it is installed."""
     row = PACKAGED.get(model_id)
     if row is None or packaged_folder(model_id) is not None:
         return None

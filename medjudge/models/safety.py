@@ -14,7 +14,7 @@ from medjudge.files import clipped
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".dill")
 _CONFIGS = ("config.json", "tokenizer_config.json", "generation_config.json", "processor_config.json")
 _IMPLEMENTATIONS = (None, "eager", "sdpa", "flex_attention", "batched_mm", "grouped_mm")
-"""Implementations that transformers brings itself. Another name may be of the hub, whose code it would fetch and run."""
+"""Implementations that transformers has. Another name may be one of the hub, whose code it would fetch and run."""
 _SIZES = {
     "layers": re.compile(r"depth|num_blocks|((num|n|encoder|decoder)_)+(hidden_)?layers?"),
     "width": re.compile(

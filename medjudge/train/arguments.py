@@ -21,7 +21,7 @@ class JudgeArguments:
     resume: bool = field(default=False, metadata={"help": "continue from the last checkpoint"})
     save_minutes: float = field(
         default=10.0,
-        metadata={"help": "minutes between checkpoints, in addition to those of save_strategy; 0 for none"},
+        metadata={"help": "minutes between checkpoints, in addition to save_strategy; 0 for none"},
     )
     start_from: str | None = field(default=None, metadata={"help": "judge folder to continue from, or built-in"})
     windows: int = field(
