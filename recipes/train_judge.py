@@ -25,7 +25,7 @@ from transformers import set_seed
 from trl import ModelConfig, SFTConfig
 
 from medjudge.errors import InputError, notify
-from medjudge.judge.card import tuning_gain, write_readme
+from medjudge.judge.card import CURVES_FILE, tuning_gain, write_readme
 from medjudge.models.loading import load_tokenizer, window
 from medjudge.screen import say
 from medjudge.train.adapters import starting_card, write_base_name
@@ -33,6 +33,7 @@ from medjudge.train.arguments import JudgeArguments
 from medjudge.train.checkpoints import (
     TimedCheckpoints,
     checkpoint_to_resume,
+    kept_step,
     move_into_place,
     remove_checkpoints,
     staging,
@@ -50,7 +51,7 @@ from medjudge.train.command_line import TrainingConfig, parse_arguments, with_de
 from medjudge.train.features import read_training_data, require_disjoint
 from medjudge.train.kinds import KINDS
 from medjudge.train.ordinal import without_dropout
-from medjudge.train.progress import log_to_tensorboard, plot_curves, show_live_line
+from medjudge.train.progress import log_to_tensorboard, show_live_line, write_curves
 from medjudge.train.trained_card import measure, trained_card, with_temperature_on
 from medjudge.workflows.train import with_defaults_named
 
@@ -125,7 +126,8 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
         trainer.accelerator.wait_for_everyone()
         if is_main:
             write_base_name(staging(folder), card.base_model)
-            plot_curves(trainer, folder, outcome.history)
+            best = kept_step(trainer) if training.load_best_model_at_end else None
+            write_curves(folder / CURVES_FILE, outcome.history, best)
             move_into_place(folder)
             card = with_temperature_on(card, folder, data)
             write_readme(folder, card)

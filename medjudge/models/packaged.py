@@ -8,7 +8,7 @@ import importlib.util
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -27,7 +27,6 @@ GEMMA = "google/gemma-3-270m"
 QWEN_SMALL, QWEN = "Qwen/Qwen2.5-Coder-0.5B-Instruct", "Qwen/Qwen2.5-Coder-1.5B-Instruct"
 SOURCE_FILE = "source.json"
 """In a converted folder: what it was made from."""
-_CHUNK = 1 << 20
 
 
 class Source(BaseModel):
@@ -259,7 +258,7 @@ def _convert_into(source: Source, parts: tuple[Path, ...], convert: Callable[[Pa
             with whole.open("wb") as joined:
                 for part in parts:
                     with part.open("rb") as file:
-                        shutil.copyfileobj(file, joined, _CHUNK)
+                        shutil.copyfileobj(file, joined)
         convert(whole, staging)
         if len(parts) > 1:
             whole.unlink()
@@ -292,18 +291,9 @@ def _in_package(part: str) -> Path | None:
 
 def _sha256(parts: Iterable[Path]) -> str:
     digest = sha256()
-    for chunk in _chunks(parts):
-        digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _chunks(parts: Iterable[Path]) -> Iterator[bytes]:
     for part in parts:
-        if not part.is_file():
-            return
-        with part.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                yield chunk
+        digest.update(part.read_bytes() if part.is_file() else b"missing")
+    return digest.hexdigest()
 
 
 class BaseState(NamedTuple):

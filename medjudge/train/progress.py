@@ -14,7 +14,7 @@ from medjudge.errors import notify
 from medjudge.judge.card import CURVES_FILE
 from medjudge.plot_style import ACCENT, INK, LINE, SOFT, STYLE
 from medjudge.screen import ProgressBar, progress_bar, say
-from medjudge.train.checkpoints import TENSORBOARD, kept_step
+from medjudge.train.checkpoints import TENSORBOARD
 
 _SECONDS_BETWEEN_LINES = 300
 _SHOWN = {
@@ -111,15 +111,6 @@ def log_to_tensorboard(trainer: Any, folder: Path, resumed: bool) -> None:
     trainer.add_callback(callback)
 
 
-def plot_curves(trainer: Any, folder: Path, history: Sequence[Mapping[str, Any]]) -> None:
-    """Draws the curves of a finished run into its judge folder; says so where matplotlib is not installed."""
-    best_step = kept_step(trainer) if trainer.args.load_best_model_at_end else None
-    if find_spec("matplotlib") is None:
-        notify(f"no {CURVES_FILE}: matplotlib is not installed (pip install 'medjudge[report]')")
-    else:
-        write_curves(folder / CURVES_FILE, history, best_step)
-
-
 def write_curves(path: Path, history: Sequence[Mapping[str, Any]], kept_step: int | None) -> bool:
     """Draws losses, and agreement on the validation file, over the steps of training.
 
@@ -129,11 +120,14 @@ def write_curves(path: Path, history: Sequence[Mapping[str, Any]], kept_step: in
         kept_step: The step whose checkpoint became the judge; None where it was the last.
 
     Returns:
-        Whether it was drawn: not where matplotlib is not installed, or nothing was logged.
+        Whether it was drawn: not where matplotlib is not installed, which is said, or nothing was logged.
     """
     left = [(label, colour, *curve(history, name)) for name, label, colour in _LEFT]
     right = [(label, colour, *curve(history, name)) for name, label, colour in _RIGHT]
-    if find_spec("matplotlib") is None or not any(steps for _, _, steps, _ in (*left, *right)):
+    if find_spec("matplotlib") is None:
+        notify(f"no {CURVES_FILE}: matplotlib is not installed (pip install 'medjudge[report]')")
+        return False
+    if not any(steps for _, _, steps, _ in (*left, *right)):
         return False
     import matplotlib
     from matplotlib.figure import Figure

@@ -13,7 +13,6 @@ from recipe_runs import REPOSITORY
 from train_judge import main as train_judge
 
 from medjudge.judge.folder import read_card
-from medjudge.train import progress as progress_module
 from medjudge.train.checkpoints import last_checkpoint
 from medjudge.train.command_line import parse_arguments
 
@@ -77,7 +76,7 @@ def test_the_best_checkpoint_outlives_those_by_the_clock(recipe, tiny_encoder, t
     )
     evaluations = iter(range(100))  # each is worse than the one before
     kept = []
-    monkeypatch.setattr(progress_module, "write_curves", lambda path, history, step: kept.append(step))
+    monkeypatch.setattr("train_judge.write_curves", lambda path, history, step: kept.append(step))
     arguments = recipe("ordinal", tiny_encoder, **BY_THE_CLOCK)
     folder = tmp_path / "judges" / "ordinal"
     with stopped(step=30), pytest.raises(KeyboardInterrupt):

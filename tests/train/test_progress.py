@@ -54,7 +54,7 @@ def test_the_judge_is_the_checkpoint_with_the_highest_quadratic_kappa(
     for path in training_files:
         changed(path, good_or_bad)
     kept = []
-    monkeypatch.setattr(progress_module, "write_curves", lambda *arguments: kept.append(arguments))
+    monkeypatch.setattr("train_judge.write_curves", lambda *arguments: kept.append(arguments))
     # It starts from nothing, and so with a kappa of 0: the first head would be right about these answers at once.
     monkeypatch.setattr(ordinal_module, "start_from_similarity", lambda *arguments: None)
     arguments = recipe("ordinal", tiny_encoder, max_steps=24, eval_steps=1)
@@ -70,7 +70,7 @@ def test_the_judge_is_the_checkpoint_with_the_highest_quadratic_kappa(
 
 def test_a_config_without_evaluation_takes_the_last_step(recipe, tiny_encoder, monkeypatch) -> None:
     kept = []
-    monkeypatch.setattr(progress_module, "write_curves", lambda *arguments: kept.append(arguments))
+    monkeypatch.setattr("train_judge.write_curves", lambda *arguments: kept.append(arguments))
     train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, eval_strategy="no", save_strategy="steps")))
     assert kept[0][2] is None
 
