@@ -10,7 +10,15 @@ from tiny_models import build_tiny_gguf
 from medjudge.errors import InputError
 from medjudge.files import file_sha256
 from medjudge.models import gguf, packaged
-from medjudge.models.loading import files_of_model, load_causal_lm, load_config, load_tokenizer, located, window
+from medjudge.models.loading import (
+    files_of_model,
+    load_causal_lm,
+    load_config,
+    load_encoder,
+    load_tokenizer,
+    located,
+    window,
+)
 from medjudge.models.packaged import (
     GEMMA,
     MINILM,
@@ -166,3 +174,14 @@ def test_gemma_speaks_english_and_chinese(monkeypatch: pytest.MonkeyPatch) -> No
         ids = tokenizer(text, return_tensors="pt")["input_ids"]
         with torch.inference_mode():
             assert tokenizer.decode(model(ids).logits[0, -1].argmax()).strip() == following
+
+
+def test_minilm_comes_from_its_package_with_its_published_weights() -> None:
+    assert (Path(located(MINILM)) / "model.safetensors").stat().st_size > 90_000_000
+    assert load_encoder(MINILM).config.hidden_size == 384
+    assert window(MINILM) == 512
+
+
+def test_a_model_that_cannot_be_fetched_says_how_to_get_it() -> None:
+    with pytest.raises(InputError, match=r"nobody/nothing: cannot be loaded; no network.*hf download nobody/nothing"):
+        load_tokenizer("nobody/nothing")
