@@ -209,7 +209,8 @@ def reasoning(place: Place) -> dict[str, Any]:
         judgments = list(judge.judge(work))
     written = sum(len(tokenizer(judgment.rationale or "")["input_ids"]) for judgment in judgments)
     rows = memory.summary()
-    judge.shares, judge.memory = False, MemoryLimit(place.device)
+    judge.model.set_attn_implementation("sdpa")
+    judge.memory = MemoryLimit(place.device)
     few = work[: place.many(ANSWERS, 4)]
     with watched(place) as alone:
         list(judge.judge(few))

@@ -95,7 +95,9 @@ def judging(models: Models, device: torch.device) -> dict[str, tuple[Callable[[l
     judge = GenerativeJudge("ours", models.model, models.tokenizer, GenerativeSettings(WINDOW))
     reasoning = GenerativeSettings(WINDOW, style="reason-first", rationale_tokens=RATIONALE)
     reasoner = GenerativeJudge("reasons", models.model, models.tokenizer, reasoning)
-    reasoner.shares = False  # as judges that ask a chat model for a rationale go about it
+    reasoner.model.set_attn_implementation(
+        "sdpa"
+    )  # each prompt alone, as judges that ask a chat model for a rationale go about it
     decide = pipeline("decision", model=models.model, tokenizer=models.tokenizer, decision_config=str(models.folder))
 
     def reasons_batched(work: list[Assignment]) -> None:

@@ -208,7 +208,8 @@ def measured(config: TrainingConfig, tokenizer: PreTrainedTokenizerBase, data: T
         evaluated = _by_tokens(trainer.eval_dataset)[: training.per_device_eval_batch_size]
         trainer.evaluate(trainer.eval_dataset.select(evaluated))
         peak = peak_of_process() if training.use_cpu else torch.cuda.max_memory_reserved(training.device)
-        return Timing(*clock.seconds[2:], sum(row_tokens(rows[index]) for index in typical), peak)
+        first, again = clock.seconds[2:]
+        return Timing(first, again, sum(row_tokens(rows[index]) for index in typical), peak)
 
 
 def _by_tokens(rows: Dataset) -> list[int]:

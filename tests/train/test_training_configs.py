@@ -56,7 +56,6 @@ def test_all_shipped_configs_parse() -> None:
         assert model.lora_r > 0
         # LLMEval-Med's longest prompt, with the reference as answer, has 9,179 tokens.
         assert options.max_length == 10_240 if file.stem.startswith("qwen") else options.max_length
-        assert options.metric_for_best_model == "quadratic_kappa"
     judge, model, _ = parse_arguments(["--config", str(REPOSITORY / "configs" / "judges" / "quickstart.yaml")])
     assert (judge.start_from, judge.start_folder) == ("built-in", built_in_folder())
     assert model.model_name_or_path is None
