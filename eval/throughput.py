@@ -19,6 +19,7 @@ import random
 import statistics
 import tempfile
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -94,10 +95,9 @@ def judging(models: Models, device: torch.device) -> dict[str, tuple[Callable[[l
     """The ways to judge, each with how many answers of a round it is given (None: all)."""
     judge = GenerativeJudge("ours", models.model, models.tokenizer, GenerativeSettings(WINDOW))
     reasoning = GenerativeSettings(WINDOW, style="reason-first", rationale_tokens=RATIONALE)
-    reasoner = GenerativeJudge("reasons", models.model, models.tokenizer, reasoning)
-    reasoner.model.set_attn_implementation(
-        "sdpa"
-    )  # each prompt alone, as judges that ask a chat model for a rationale go about it
+    # Each prompt by itself, as judges that ask a chat model for a rationale read it.
+    reasoner = GenerativeJudge("reasons", deepcopy(models.model), models.tokenizer, reasoning)
+    reasoner.model.set_attn_implementation("sdpa")
     decide = pipeline("decision", model=models.model, tokenizer=models.tokenizer, decision_config=str(models.folder))
 
     def reasons_batched(work: list[Assignment]) -> None:
