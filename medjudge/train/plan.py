@@ -156,7 +156,7 @@ def plan_of(
         device="CPU" if training.use_cpu else torch.cuda.get_device_name(training.device),
         memory={"measured": round(timing.peak / GIB, 2)},
         seconds=round(timing.first, 3),
-        hours=round(seconds * sum(tokens) / timing.tokens / 3600, 3),
+        hours=round(seconds * sum(tokens) / timing.tokens / 3600, 6),
     )
 
 
