@@ -1,16 +1,20 @@
-"""Draws the answers that physicians score, and assigns them to raters."""
+"""Draws what physicians score, compare or mark, and assigns it to raters."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
-from typing import NamedTuple
+from itertools import combinations
+from typing import Any, NamedTuple
 
-from medjudge.annotate.deferred import read_deferred
-from medjudge.annotate.plan import Item, Plan, PlanOptions, rater_problem
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from medjudge.annotate.plan import Item, ItemPlan, Pair, PairPlan, Plan, PlanOptions, check_raters
 from medjudge.errors import InputError
+from medjudge.files import file_sha256, first_problem, json_lines
 from medjudge.records import CONSTRUCTED, Answer, AnswerKey
 from medjudge.scale import USABLE_FROM
 from medjudge.store import Run
+from medjudge.text.checklist_items import items_of
 
 
 def draw_plan(run: Run, options: PlanOptions) -> Plan:
@@ -31,8 +35,8 @@ def draw_plan(run: Run, options: PlanOptions) -> Plan:
         InputError: A name or number is invalid, the judge gives no probabilities, or no answer is left to score.
     """
     options = options.with_defaults()
-    assert options.overlap is not None
     _check_options(options)
+    assert options.overlap is not None
     categories = {question.id: question.category for question in run.questions()}
     groups = {question.id: question.group for question in run.questions()}
     candidates, left_out = _candidates(run, set(categories))
@@ -81,22 +85,8 @@ def draw_plan(run: Run, options: PlanOptions) -> Plan:
 
 
 def _check_options(options: PlanOptions) -> None:
-    raters = options.raters
-    for name in raters:
-        if problem := rater_problem(name):
-            raise InputError(f"--rater '{name}': {problem}")
-        if name.casefold() == CONSTRUCTED:
-            raise InputError(f"--rater {name}: this name stands for levels that no physician gave; choose another")
-    folded = [name.casefold() for name in raters]
-    if repeated := [name for name in raters if folded.count(name.casefold()) > 1]:
-        raise InputError(f"--rater {repeated[0]}: named twice; name each rater once")
-    if not raters:
-        raise InputError("--rater: name at least one rater")
-    if options.overlap is None or not 1 <= options.overlap <= len(raters):
-        raise InputError(
-            f"--overlap {options.overlap}: each answer goes to that many raters, and there are {len(raters)}; take 1 "
-            f"to {len(raters)}"
-        )
+    assert options.overlap is not None
+    check_raters(options.raters, options.overlap)
     if options.each is not None and options.each < 1:
         raise InputError(f"--each {options.each}: each rater gets at least one answer")
     if options.which != "informative" and (options.judge or options.teacher):
@@ -238,3 +228,131 @@ def _item(seed: int, answer: Answer) -> Item:
 
 def _draw(seed: int, *parts: object) -> str:
     return sha256("\x1f".join(map(str, (seed, *parts))).encode()).hexdigest()
+
+
+class DeferredAnswers(NamedTuple):
+    """The answers of the list in its order, and the sha256 of its file."""
+
+    keys: list[AnswerKey]
+    sha256: str
+
+
+class _Line(BaseModel):
+    # The other fields of a line are for people.
+    model_config = ConfigDict(strict=True, protected_namespaces=())
+
+    question_id: str
+    model: str
+    sample: int = 0
+
+
+def read_deferred(run: Run) -> DeferredAnswers:
+    """Reads the list of a run.
+
+    Raises:
+        InputError: There is none, or a line names no answer.
+    """
+    file = run.deferred_file
+    if not file.exists():
+        raise InputError(
+            f"--which deferred: {file} is missing; `medjudge eval --escalate-to` or `--defer-to-physicians` writes it"
+        )
+    keys = []
+    for number, fields in json_lines(file):
+        try:
+            line = _Line.model_validate(fields)
+        except ValidationError as error:
+            raise InputError(f"{file}, line {number}: {first_problem(error)}") from None
+        keys.append(AnswerKey(line.question_id, line.model, line.sample))
+    return DeferredAnswers(keys, file_sha256(file))
+
+
+class VerdictOptions(NamedTuple):
+    """What a plan of pairs or items is drawn by.
+
+    Attributes:
+        raters: Their names.
+        overlap: Raters per pair or answer.
+        each: The most pairs or answers per rater; None for no limit.
+        seed: Fixes the draw, which answer of a pair is A, and every rater's order.
+        models: The models to compare, at least two.
+    """
+
+    raters: Sequence[str]
+    overlap: int = 1
+    each: int | None = None
+    seed: int = 0
+    models: Sequence[str] = ()
+
+
+def draw_pairs(run: Run, options: VerdictOptions) -> PairPlan:
+    """Chooses pairs, as many of each two models as possible and spread over the questions, and assigns them.
+
+    Raises:
+        InputError: A rater's name or a number is invalid, or there is no pair of two answers with text.
+    """
+    check_raters(options.raters, options.overlap)
+    answers = {answer.key for answer in run.answers() if answer.text.strip()}
+    possible = [
+        (question_id, sample, first, second)
+        for question_id, sample in sorted({(key.question_id, key.sample) for key in answers})
+        for first, second in combinations(options.models, 2)
+        if {AnswerKey(question_id, first, sample), AnswerKey(question_id, second, sample)} <= answers
+    ]
+    if not possible:
+        raise InputError(f"{run.path}: no question has an answer of two of these models; nothing can be compared")
+    items = []
+    for question_id, sample, one, other in _in_turn(possible, (options.seed,), lambda pair: pair[2:], options):
+        code = _draw(options.seed, question_id, sample, one, other, "order")
+        first, second = (one, other) if int(code[-1], 16) % 2 else (other, one)
+        items.append(Pair(id=code[:12], question_id=question_id, first=first, second=second, sample=sample))
+    shares = _dealt([item.id for item in items], (options.seed,), options)
+    models = list(options.models)
+    return PairPlan(
+        seed=options.seed, overlap=options.overlap, each=options.each, models=models, items=items, by_rater=shares
+    )
+
+
+def draw_items(run: Run, options: VerdictOptions) -> ItemPlan:
+    """Chooses answers to questions with items, spread over the questions, and assigns them.
+
+    Raises:
+        InputError: A rater's name or a number is invalid, or there is no answer to a question with items.
+    """
+    check_raters(options.raters, options.overlap)
+    with_items = {question.id for question in run.questions() if items_of(question)}
+    possible = [answer.key for answer in run.answers() if answer.text.strip() and answer.question_id in with_items]
+    if not possible:
+        raise InputError(
+            f"{run.path}: no answer to a question with items or a numbered checklist; `medjudge data check` counts them"
+        )
+    seed = (options.seed, "items")
+    drawn = _in_turn(possible, seed, lambda key: key.question_id, options)
+    items = [Item(id=_draw(*seed, *key)[:12], **key._asdict()) for key in drawn]
+    shares = _dealt([item.id for item in items], seed, options)
+    return ItemPlan(seed=options.seed, overlap=options.overlap, each=options.each, answers=items, by_rater=shares)
+
+
+def _in_turn(
+    possible: Sequence[Any], seed: tuple[Any, ...], kind: Callable[[Any], Any], options: VerdictOptions
+) -> list[Any]:
+    """A random order in which the n-th of every kind comes before the n + 1st of any; as many as the raters take."""
+    counted: Counter[Any] = Counter()
+    turn = {}
+    for one in sorted(possible, key=lambda one: _draw(*seed, *one)):
+        turn[one] = counted[kind(one)]
+        counted[kind(one)] += 1
+    most = len(turn) if options.each is None else options.each * len(options.raters) // options.overlap
+    if most == 0:
+        raise InputError(f"--each {options.each}: nothing gets {options.overlap} raters; raise --each")
+    return sorted(turn, key=lambda one: turn[one])[:most]
+
+
+def _dealt(ids: Sequence[str], seed: tuple[Any, ...], options: VerdictOptions) -> dict[str, list[str]]:
+    """Each rater's ids, in that rater's order."""
+    raters = options.raters
+    shares: dict[str, list[str]] = {rater: [] for rater in raters}
+    for number, code in enumerate(ids):
+        for offset in range(options.overlap):
+            shares[raters[(number + offset) % len(raters)]].append(code)
+    return {rater: sorted(own, key=lambda code: _draw(*seed, rater, code)) for rater, own in shares.items()}

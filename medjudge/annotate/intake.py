@@ -3,151 +3,227 @@
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from medjudge.annotate.add_scores import shown_score
+from pydantic import ValidationError
+
+from medjudge.annotate.add_scores import shown_record
 from medjudge.annotate.cells import DIMENSIONS, Row, is_unscored, score_values
-from medjudge.annotate.forms import Form, FormRow, same_text, score_fields, texts
-from medjudge.annotate.items import ToScore, all_to_score
-from medjudge.annotate.label_studio import dimensions_suffix, read_project, some_tasks
-from medjudge.annotate.plan import Plan
-from medjudge.annotate.workbook import read_workbook, write_workbook
+from medjudge.annotate.label_studio import project_suffixes, read_project, some_tasks
+from medjudge.annotate.plan import ItemPlan, PairPlan, Plan
+from medjudge.annotate.tasks import LEVELS, PAIRS, Task
+from medjudge.annotate.units import Unit, printable, same_text
+from medjudge.annotate.workbook import Form, FormRow, read_workbook, write_workbook
 from medjudge.errors import InputError
-from medjudge.files import write_json
-from medjudge.provenance import same
+from medjudge.files import first_problem, json_lines, write_json
+from medjudge.item_records import ItemScore
+from medjudge.pair_records import PhysicianPair
 from medjudge.records import PhysicianScore
 from medjudge.scheme import Scheme
 from medjudge.store import Run
-from medjudge.tables.spreadsheets import is_blank
+from medjudge.tables.spreadsheets import artefact, is_blank
+from medjudge.text.checklist_items import items_of
 
 _NUMBER = re.compile(r"[0-9](\.0+)?")
 
-ItemsOfRater = Mapping[str, ToScore]
-"""What a rater has to score, by item id."""
+
+class Asked(NamedTuple):
+    """What a row of a form asks for: a unit of work, or one of its items."""
+
+    unit: Unit
+    row: int
+
+    @property
+    def id(self) -> str:
+        return self.unit.rows[self.row]
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The texts of the row as it was exported."""
+        item = {"item": printable(self.unit.points[self.row])} if self.unit.points else {}
+        return {**self.unit.texts, **item}
+
+
+AskedOfRater = Mapping[str, Asked]
+"""What a rater is asked for, by row id."""
 Places = Mapping[tuple[str, str], Sequence[str]]
-"""Where the rows of a rater's item are in a form, by rater and item id."""
+"""Where the rows of a rater's item are in a form, by rater and row id."""
 
 
 class Problem(NamedTuple):
-    """What cannot be imported, and why; `item` and `row` where it is known which item is meant."""
+    """What cannot be imported, and why; `asked` and `row` where it is known which item is meant."""
 
     path: Path
     place: str
     what: str
-    item: ToScore | None = None
+    asked: Asked | None = None
     row: FormRow | None = None
+
+    def __str__(self) -> str:
+        return f"{self.path}, {self.place}: {self.what}"
 
 
 class Checked(NamedTuple):
     """The content of the forms.
 
     Attributes:
-        scores: What can be imported.
+        records: What can be imported.
         problems: What cannot.
-        unscored: Items without a score.
+        unscored: Rows that are not filled in.
         only_comments: Those of them with a comment.
-        missing: Items of a workbook's rater that are not in the workbook and have no score: file -> sheet -> item ids.
+        missing: Items of a workbook's rater that are not in the workbook and not filled in: file -> sheet -> row ids.
         plans: The plans that the forms belong to.
     """
 
-    scores: list[PhysicianScore]
+    records: list[Any]
     problems: list[Problem]
     unscored: int
     only_comments: int
     missing: dict[str, dict[str, list[str]]]
-    plans: list[Plan]
-
-
-class _Earlier(NamedTuple):
-    """A score that the same rater gave the same answer before; `place` is None where it is in the run."""
-
-    score: PhysicianScore
-    place: str | None
+    plans: list[Plan | PairPlan | ItemPlan]
 
 
 class _CheckedRow(NamedTuple):
-    """The item that a row belongs to, its score where it has a valid one, and its problems."""
+    """What a row was asked for, its record where it has a valid one, and its problems."""
 
-    item: ToScore | None
-    score: PhysicianScore | None
+    asked: Asked | None
+    record: Any
     problems: list[str]
 
 
 class _Absent(NamedTuple):
     form: Form
     rater: str
-    item: ToScore
+    asked: Asked
 
 
-def read_form(path: Path, scheme: Scheme) -> Form:
+def read_form(path: Path, scheme: Scheme, task: Task = LEVELS) -> Form:
     """Reads a form that came back: a workbook (.xlsx), or an export of Label Studio (.json).
 
     Raises:
-        InputError: The file is neither, or not a form of `medjudge annotate export`.
+        InputError: The file is neither, or not a form of the task's `export`.
     """
     suffix = path.suffix.lower()
     if suffix not in (".xlsx", ".json"):
-        raise InputError(f"{path}: forms are read from .xlsx and .json (an export of Label Studio); save it as one")
-    return read_workbook(path, scheme) if suffix == ".xlsx" else read_project(path)
+        also = "" if task is LEVELS else ", and records from .jsonl"
+        raise InputError(
+            f"{path}: forms are read from .xlsx and .json (an export of Label Studio){also}; save it as one"
+        )
+    return read_workbook(path, scheme, task) if suffix == ".xlsx" else read_project(path, task)
 
 
-def check_forms(run: Run, plans: Sequence[Plan], forms: Sequence[Form], replace: bool = False) -> Checked:
-    """Checks forms against the plan and the run; an item whose score cells are blank is unscored, which is no problem.
+class Intake:
+    """Collects the records of forms and files, and everything that is wrong with them.
 
     Args:
         plans: The run's plan, and earlier ones whose forms may still come back; each form is checked against its own.
-        replace: Whether a score may differ from the one that the rater gave before.
+        replace: Whether a record may differ from the one that the rater gave before.
     """
-    scheme = run.scheme()
-    plan_of_form = [_plan_of(form, plans) for form in forms]
-    items_of_plan = {
-        index: {
-            rater: {entry.item.id: entry for entry in entries}
-            for rater, entries in all_to_score(run, plans[index]).items()
-        }
-        for index in sorted({*plan_of_form})
-    }
-    earlier = {score.key: _Earlier(score, None) for score in run.physician_scores()}
-    scores: list[PhysicianScore] = []
-    problems: list[Problem] = []
-    blank: list[FormRow] = []
-    absent: list[_Absent] = []
-    for form, index in zip(forms, plan_of_form, strict=True):
-        items = items_of_plan[index]
-        problems += [Problem(form.path, *problem) for problem in form.problems]
-        if what := _why_foreign(form, items, scheme):
-            problems.append(Problem(form.path, "the whole form", what))
-            continue
+
+    def __init__(
+        self, run: Run, task: Task, plans: Sequence[Plan | PairPlan | ItemPlan], replace: bool = False
+    ) -> None:
+        self._run, self._task, self._plans, self._replace = run, task, plans, replace
+        self._scheme = run.scheme()
+        self._asked: dict[int, dict[str, AskedOfRater]] = {}
+        # Where a rater's record of the same answer was found before: None for the run.
+        self._earlier: dict[object, tuple[Any, str | None]] = {record.key: (record, None) for record in task.kept(run)}
+        self._records: list[Any] = []
+        self._problems: list[Problem] = []
+        self._blank: list[FormRow] = []
+        self._absent: list[_Absent] = []
+
+    def add_form(self, form: Form) -> None:
+        """Checks a form against its plan; a row that is not filled in is no problem."""
+        asked = self._asked_by(_plan_of(form, self._plans, self._task))
+        self._problems += [Problem(form.path, *problem) for problem in form.problems]
+        if what := _why_foreign(form, asked, self._task, self._scheme):
+            self._problems.append(Problem(form.path, "the whole form", what))
+            return
         places: dict[tuple[str, str], list[str]] = {}
         for row in form.rows:
             places.setdefault((row.rater, row.item_id), []).append(row.place)
-        absent += _absent_items(form, items, places)
+        self._absent += _absent(form, asked, places)
         for row in form.rows:
-            item, score, wrong = _check_row(row, items, places)
-            if score is not None:
-                wrong += _conflicts(earlier.get(score.key), score, replace)
+            of_row, record, wrong = _check_row(row, asked, places, self._task)
+            if record is not None:
+                wrong += self._conflicts(record)
             if wrong:
-                problems.append(Problem(form.path, row.place, "; ".join(wrong), item, row))
-            elif score is None:
-                blank.append(row)
+                self._problems.append(Problem(form.path, row.place, "; ".join(wrong), of_row, row))
+            elif record is None:
+                self._blank.append(row)
             else:
-                earlier[score.key] = _Earlier(score, f"{form.path.name}, {row.place}")
-                scores.append(score)
-    commented = sum(not is_blank(row.cells.get("comment")) for row in blank)
-    missing: dict[str, dict[str, list[str]]] = {}
-    order = scheme.category_ids
-    for form, rater, entry in sorted(absent, key=lambda entry: order.index(entry.item.question.category)):
-        if (*entry.item.key, rater) not in earlier:
-            missing.setdefault(str(form.path), {}).setdefault(entry.question.category, []).append(entry.item.id)
-    return Checked(scores, problems, len(blank), commented, missing, [plans[index] for index in items_of_plan])
+                self._keep(record, f"{form.path.name}, {row.place}")
+
+    def add_records(self, path: Path) -> None:
+        """Checks the records of a .jsonl file of pairs or items; what they are about must be in the run."""
+        answered = {answer.key for answer in self._run.answers()}
+        items = {question.id: {item.text for item in items_of(question)} for question in self._run.questions()}
+        for number, fields in json_lines(path):
+            place, wrong = f"line {number}", []
+            try:
+                record = (PhysicianPair if self._task is PAIRS else ItemScore).model_validate(fields)
+            except ValidationError as error:
+                self._problems.append(Problem(path, place, first_problem(error)))
+                continue
+            keys = record.answer_keys if isinstance(record, PhysicianPair) else (record.answer_key,)
+            wrong += [
+                f"no answer of {key.model} (sample {key.sample}) to {key.question_id} in {self._run.path}; compare the "
+                "ids, or remove the line"
+                for key in keys
+                if key not in answered
+            ]
+            if not wrong and isinstance(record, ItemScore) and record.item not in items.get(record.question_id, ()):
+                wrong.append(f"'{record.item[:60]}' is no item of {record.question_id}; compare the texts")
+            wrong = wrong or self._conflicts(record)
+            if wrong:
+                self._problems.append(Problem(path, place, "; ".join(wrong)))
+            else:
+                self._keep(record, f"{path.name}, {place}")
+
+    def checked(self) -> Checked:
+        """What was collected."""
+        commented = sum(not is_blank(row.cells.get("comment")) for row in self._blank)
+        missing: dict[str, dict[str, list[str]]] = {}
+        order = self._scheme.category_ids
+        for form, rater, asked in sorted(self._absent, key=lambda one: order.index(one.asked.unit.question.category)):
+            if (*asked.unit.item.keys[0], rater) not in self._earlier:
+                by_sheet = missing.setdefault(str(form.path), {})
+                by_sheet.setdefault(self._task.sheet or asked.unit.question.category, []).append(asked.id)
+        plans = [self._plans[index] for index in sorted(self._asked)]
+        return Checked(self._records, self._problems, len(self._blank), commented, missing, plans)
+
+    def _asked_by(self, index: int) -> dict[str, AskedOfRater]:
+        """What each rater of a plan is asked for."""
+        if index not in self._asked:
+            self._asked[index] = {
+                rater: {row_id: Asked(unit, row) for unit in units for row, row_id in enumerate(unit.rows)}
+                for rater, units in self._task.units(self._run, self._plans[index]).items()
+            }
+        return self._asked[index]
+
+    def _keep(self, record: Any, place: str) -> None:
+        self._earlier[record.key] = (record, place)
+        self._records.append(record)
+
+    def _conflicts(self, record: Any) -> list[str]:
+        """What keeps a record from being added to an earlier one of the same rater and answer."""
+        earlier, place = self._earlier.get(record.key, (None, None))
+        if earlier is None or self._task.said(earlier) == self._task.said(record):
+            return []
+        if place is None and self._replace:
+            return []
+        end = "--replace takes the new one" if place is None else "keep one of the two"
+        before = f"{record.rater}'s {self._task.verdict} is {shown_record(earlier)} in {place or 'the run'}"
+        return [f"{before}, and {shown_record(record)} here; {end}"]
 
 
-def require_valid(checked: Checked) -> None:
+def require_valid(checked: Checked, task: Task = LEVELS) -> None:
     """Raises InputError with all problems of all forms, one per line where there are several."""
     if not checked.problems:
         return
-    lines = [f"{problem.path}, {problem.place}: {problem.what}" for problem in checked.problems]
-    end = f"nothing was imported; --accept-valid imports the valid scores ({len(checked.scores)})"
+    lines = [str(problem) for problem in checked.problems]
+    end = f"nothing was imported; --accept-valid imports the valid {task.verdict}s ({len(checked.records)})"
     if len(lines) == 1:
         raise InputError(f"{lines[0]}; {end}")
     raise InputError("\n  ".join([f"{len(lines)} problems; {end}", *lines]))
@@ -160,9 +236,9 @@ def write_problem_form(form: Form, problems: Sequence[Problem]) -> Path | None:
         The file; None where no problem belongs to an item.
     """
     by_item = [
-        (problem, problem.item, problem.row)
+        (problem, problem.asked, problem.row)
         for problem in problems
-        if problem.path == form.path and problem.item is not None and problem.row is not None
+        if problem.path == form.path and problem.asked is not None and problem.row is not None
     ]
     if not by_item:
         return None
@@ -170,14 +246,14 @@ def write_problem_form(form: Form, problems: Sequence[Problem]) -> Path | None:
     if path.suffix.lower() == ".json":
         write_json(path, some_tasks(form.path, {row.item_id for _, _, row in by_item}))
         return path
-    items = {item.item.id: item for _, item, _ in by_item}
+    units = {asked.id: asked.unit for _, asked, _ in by_item}
     descriptions: dict[str, list[str]] = {}
     filled: dict[str, Mapping[str, object]] = {}
-    for problem, item, row in by_item:
-        descriptions.setdefault(item.item.id, []).append(f"{problem.place}: {problem.what}")
-        filled.setdefault(item.item.id, row.cells)
-    what = {item_id: "\n".join(lines) for item_id, lines in descriptions.items()}
-    write_workbook(path, form.rows[0].rater, list(items.values()), filled, what)
+    for problem, asked, row in by_item:
+        descriptions.setdefault(asked.id, []).append(f"{problem.place}: {problem.what}")
+        filled.setdefault(asked.id, row.cells)
+    what = {row_id: "\n".join(lines) for row_id, lines in descriptions.items()}
+    write_workbook(path, form.rows[0].rater, list(units.values()), filled=filled, problems=what)
     return path
 
 
@@ -187,9 +263,9 @@ def _free_name(path: Path) -> Path:
     return next(path.with_name(name) for name in names if not path.with_name(name).exists())
 
 
-def _plan_of(form: Form, plans: Sequence[Plan]) -> int:
+def _plan_of(form: Form, plans: Sequence[Plan | PairPlan | ItemPlan], task: Task) -> int:
     """The index of the plan that a form belongs to: the one with most of its items, and then with fewest others."""
-    rows = {(row.rater, row.item_id) for row in form.rows}
+    rows = {(row.rater, row.item_id.partition(".")[0]) for row in form.rows}
     raters = {rater for rater, _ in rows}
 
     def likeness(index: int) -> tuple[bool, int, int]:
@@ -200,114 +276,119 @@ def _plan_of(form: Form, plans: Sequence[Plan]) -> int:
     return max(range(len(plans)), key=likeness)
 
 
-def _why_foreign(form: Form, items: Mapping[str, ItemsOfRater], scheme: Scheme) -> str | None:
+def _why_foreign(form: Form, asked: Mapping[str, AskedOfRater], task: Task, scheme: Scheme) -> str | None:
     """Why a form as a whole cannot belong to this plan; None where it can."""
     raters = {row.rater for row in form.rows}
-    if unknown := raters - set(items):
-        return f"belongs to rater {min(unknown)}, and the raters of the plan are {', '.join(items)}"
-    named = next((rater for rater in items if form.path.stem.removesuffix(dimensions_suffix(scheme)) == rater), None)
+    if unknown := raters - set(asked):
+        return f"belongs to rater {min(unknown)}, and the raters of the plan are {', '.join(asked)}"
+    names = {form.path.stem.removesuffix(suffix) for suffix in project_suffixes(task, scheme)}
+    named = next((rater for rater in asked if rater in names), None)
     if named and raters - {named}:
         return f"is named after {named} and belongs to rater {min(raters - {named})}; rename the file"
     ids = {row.item_id for row in form.rows}
-    if ids and not ids & {item_id for of_rater in items.values() for item_id in of_rater}:
+    if ids and not ids & {row_id for of_rater in asked.values() for row_id in of_rater}:
         return f"has {len(ids)} items, and none is in a plan of this run; it belongs to another run"
     return None
 
 
-def _absent_items(form: Form, items: Mapping[str, ItemsOfRater], places: Places) -> list[_Absent]:
+def _absent(form: Form, asked: Mapping[str, AskedOfRater], places: Places) -> list[_Absent]:
     """The items that a workbook lacks; an export of Label Studio may hold one of several projects."""
     raters = {row.rater for row in form.rows} if form.path.suffix.lower() == ".xlsx" else set()
     return [
-        _Absent(form, rater, item)
+        _Absent(form, rater, one)
         for rater in raters
-        for item_id, item in items[rater].items()
-        if (rater, item_id) not in places
+        for row_id, one in asked[rater].items()
+        if (rater, row_id) not in places
     ]
 
 
-def _check_row(row: FormRow, items: Mapping[str, ItemsOfRater], places: Places) -> _CheckedRow:
-    item = items[row.rater].get(row.item_id)
-    if item is None:
-        item = _item_with_texts_of(row, items[row.rater], places)
-        return _CheckedRow(item, None, [_unknown_id(row, items, item)])
-    checked = _score(row, item)
+def _check_row(row: FormRow, asked: Mapping[str, AskedOfRater], places: Places, task: Task) -> _CheckedRow:
+    of_row = asked[row.rater].get(row.item_id)
+    if of_row is None:
+        match = _with_texts_of(row, asked[row.rater], places)
+        return _CheckedRow(match, None, [_unknown_id(row, asked, match)])
+    checked = (_score if task is LEVELS else _verdict)(row, of_row, task)
     if others := [place for place in places[row.rater, row.item_id] if place != row.place]:
         checked.problems.append(f"item {row.item_id} is also in {', '.join(others)}; keep one of them")
-    if row.account in items and row.account != row.rater:
+    if row.account in asked and row.account != row.rater:
         checked.problems.append(f"{row.account} was signed in, and {row.rater} has to score this item")
     return checked
 
 
-def _conflicts(earlier: _Earlier | None, score: PhysicianScore, replace: bool) -> list[str]:
-    """What keeps a score from being added beside an earlier one of the same rater and answer."""
-    if earlier is None or same(earlier.score, score):
-        return []
-    here = f"and {shown_score(score)} here"
-    if earlier.place is not None:
-        before = f"{score.rater}'s score is {shown_score(earlier.score)} in {earlier.place}"
-        return [f"{before}, {here}; keep one of the two"]
-    if replace:
-        return []
-    before = f"{score.rater}'s score is {shown_score(earlier.score)} in the run"
-    return [f"{before}, {here}; --replace takes the new one"]
-
-
-def _unknown_id(row: FormRow, items: Mapping[str, ItemsOfRater], match: ToScore | None) -> str:
+def _unknown_id(row: FormRow, asked: Mapping[str, AskedOfRater], match: Asked | None) -> str:
     """What is wrong with the id of a row; `match` is the item that has the row's texts."""
-    others = [rater for rater, of_rater in items.items() if row.item_id in of_rater]
+    others = [rater for rater, of_rater in asked.items() if row.item_id in of_rater]
     if not row.item_id:
         what = "the ID is missing"
     elif others:
         what = f"item {row.item_id} is for {', '.join(others)} to score, not for {row.rater}"
     else:
         what = f"the ID '{row.item_id}' is not in the plan"
-    return what if match is None else f"{what}; its texts are those of item {match.item.id}: restore that ID"
+    return what if match is None else f"{what}; its texts are those of item {match.id}: restore that ID"
 
 
-def _item_with_texts_of(row: FormRow, items: ItemsOfRater, places: Places) -> ToScore | None:
+def _with_texts_of(row: FormRow, asked: AskedOfRater, places: Places) -> Asked | None:
     """The only item of the rater that is missing in the form and has the texts of this row."""
     matches = [
-        item
-        for item_id, item in items.items()
-        if (row.rater, item_id) not in places and row.texts and not _altered(row, item)
+        one
+        for row_id, one in asked.items()
+        if (row.rater, row_id) not in places and row.texts and not _altered(row, one.texts)
     ]
     return matches[0] if len(matches) == 1 else None
 
 
-def _altered(row: FormRow, item: ToScore) -> list[str]:
+def _altered(row: FormRow, expected: Mapping[str, str]) -> list[str]:
     """Which of the texts that the rater scored differ from the run's.
 
     Reference and checklist are not compared: one that was corrected in the meantime does not invalidate a score.
     """
-    expected = texts(item)
     return [
         field
-        for field in ("question", "answer")
-        if field in row.texts and not same_text(row.texts[field], expected[field])
+        for field, text in row.texts.items()
+        if field not in ("reference", "checklist") and not same_text(text, expected[field])
     ]
 
 
-def _score(row: FormRow, item: ToScore) -> _CheckedRow:
-    fields = score_fields(item.by_dimensions)
-    wrong = [*row.wrong, *_wrong_texts(row, item, fields)]
+def _score(row: FormRow, asked: Asked, task: Task) -> _CheckedRow:
+    unit = asked.unit
+    fields = task.fields(unit.by_dimensions)
+    wrong = [*row.wrong, *_wrong_texts(row, asked, fields)]
     if fields == ("score",) and any(not is_blank(row.cells.get(name)) for name in DIMENSIONS):
-        wrong.append(f"{item.question.category} is not scored by dimensions; give a score from 1 to 5")
+        wrong.append(f"{unit.question.category} is not scored by dimensions; give a score from 1 to 5")
     if is_unscored(row.cells):
-        comment = str(row.cells.get("comment") or "").strip()
-        if _NUMBER.fullmatch(comment):
-            wrong.append(
-                f"{row.at.name('comment')} is {comment} and the score is blank; a score goes into {' or '.join(fields)}"
-            )
-        return _CheckedRow(item, None, wrong)
-    cells = {**item.item.key._asdict(), "rater": row.rater, **row.cells}
+        return _CheckedRow(asked, None, [*wrong, *_score_in_comment(row, fields)])
+    cells = {**unit.item.keys[0]._asdict(), "rater": row.rater, **row.cells}
     fields_read = score_values(Row(row.place, cells, at=row.at), None)
     wrong += fields_read.problems
-    return _CheckedRow(item, None if wrong else PhysicianScore.model_validate(fields_read.values), wrong)
+    return _CheckedRow(asked, None if wrong else PhysicianScore.model_validate(fields_read.values), wrong)
 
 
-def _wrong_texts(row: FormRow, item: ToScore, fields: Sequence[str]) -> list[str]:
+def _verdict(row: FormRow, asked: Asked, task: Task) -> _CheckedRow:
+    (field,) = task.fields(False)
+    wrong = [*row.wrong, *_wrong_texts(row, asked, (field,))]
+    comment = row.cells.get("comment")
+    if is_blank(row.cells.get(field)):
+        return _CheckedRow(asked, None, wrong)
+    if what := artefact(comment):
+        wrong.append(f"comment is {what}; format the cell as text and type it again")
+    filled: dict[str, object] = {"comment": None if is_blank(comment) else str(comment).strip()}
+    try:
+        filled[field] = task.read_choice(row.cells[field])
+    except ValueError as error:
+        wrong.append(f"{row.at.name(field)} {error}")
+    return _CheckedRow(asked, None if wrong else task.record(asked.unit, asked.row, row.rater, filled), wrong)
+
+
+def _score_in_comment(row: FormRow, fields: Sequence[str]) -> list[str]:
+    comment = str(row.cells.get("comment") or "").strip()
+    if not _NUMBER.fullmatch(comment):
+        return []
+    return [f"{row.at.name('comment')} is {comment} and the score is blank; a score goes into {' or '.join(fields)}"]
+
+
+def _wrong_texts(row: FormRow, asked: Asked, fields: Sequence[str]) -> list[str]:
     """Texts that hold a number, probably a misplaced score, and texts that were changed."""
-    expected = texts(item)
+    expected = asked.texts
     numbers = [
         field
         for field, text in row.texts.items()
@@ -318,7 +399,7 @@ def _wrong_texts(row: FormRow, item: ToScore, fields: Sequence[str]) -> list[str
         "text here"
         for field in numbers
     ]
-    for field in _altered(row, item):
+    for field in _altered(row, expected):
         if field not in numbers:
             what = "is not the exported text" if row.texts[field].strip() else "is blank"
             wrong.append(f"{row.at.name(field)} {what}; restore the text, or copy the row from a new form")

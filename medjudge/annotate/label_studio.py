@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from medjudge.annotate.cells import DIMENSIONS, Problem, Row, physician_scores
-from medjudge.annotate.forms import Form, FormRow, texts
-from medjudge.annotate.items import ToScore
-from medjudge.annotate.wording import DIMENSION_MEANING, DIMENSION_WORDS, HEADINGS
+from medjudge.annotate.tasks import LEVELS, Task
+from medjudge.annotate.units import Unit, printable
+from medjudge.annotate.wording import DIMENSION_MEANING
+from medjudge.annotate.workbook import Form, FormRow
 from medjudge.errors import InputError
 from medjudge.files import read_json, write_json, write_whole
 from medjudge.records import PhysicianScore
@@ -55,7 +56,7 @@ def read_label_studio(path: Path, labels: Mapping[str, int] | None) -> list[Phys
     controls: set[str] = set()
     for annotation in annotations(path):
         controls.update(result.control for result in annotation.results)
-        cells, wrong = _cells(annotation)
+        cells, wrong = _cells(annotation, (*_SCORES, "comment"))
         if not wrong and not any(name in cells for name in _SCORES):
             continue  # submitted without a score
         wrong += _missing_keys(annotation)
@@ -70,7 +71,7 @@ def read_label_studio(path: Path, labels: Mapping[str, int] | None) -> list[Phys
     return physician_scores(path, rows, labels, problems)
 
 
-def write_label_studio(folder: Path, rater: str, listed: Sequence[ToScore]) -> list[Path]:
+def write_label_studio(folder: Path, rater: str, listed: Sequence[Unit], task: Task = LEVELS) -> list[Path]:
     """Writes the tasks of one rater, and the labelling configurations that show them.
 
     A Label Studio project has one configuration, so answers scored by the five dimensions form a project of their own:
@@ -80,74 +81,94 @@ def write_label_studio(folder: Path, rater: str, listed: Sequence[ToScore]) -> l
     Args:
         folder: Where the files go.
         rater: Written into every task, so that scores count as this rater's, whoever was signed in.
-        listed: Items in the rater's order.
+        listed: Units in the rater's order.
 
     Returns:
         The files with tasks.
     """
     files = []
-    for by_dimensions in (False, True):
-        entries = [entry for entry in listed if entry.by_dimensions == by_dimensions]
-        if entries:
-            suffix = dimensions_suffix(entries[0].scheme) if by_dimensions else ""
-            write_whole(folder / f"label-studio{suffix}.xml", labelling_config(by_dimensions))
-            write_json(folder / f"{rater}{suffix}.json", [{"data": _data(entry, rater)} for entry in entries])
+    for suffix, by_dimensions in project_suffixes(task, listed[0].scheme).items():
+        units = [unit for unit in listed if task is not LEVELS or unit.by_dimensions == by_dimensions]
+        if units:
+            write_whole(folder / f"label-studio{suffix}.xml", labelling_config(task, by_dimensions))
+            data = [_data(unit, row, rater, task) for unit in units for row in range(len(unit.rows))]
+            write_json(folder / f"{rater}{suffix}.json", [{"data": fields} for fields in data])
             files.append(folder / f"{rater}{suffix}.json")
     return files
 
 
-def dimensions_suffix(scheme: Scheme) -> str:
-    """What ends the name of a project scored by dimensions: `-MTG`, from the ids of its categories."""
-    return "".join(f"-{category.id}" for category in scheme.categories if category.scored_by == "dimensions")
+def project_suffixes(task: Task, scheme: Scheme) -> dict[str, bool]:
+    """The ends of the names of a task's projects ("" and `-MTG`; `-pairs`), each with whether it is for dimensions."""
+    if task is not LEVELS:
+        return {f"-{task.name}": False}
+    by_dimensions = [category.id for category in scheme.categories if category.scored_by == "dimensions"]
+    return {"": False, **({f"-{'-'.join(by_dimensions)}": True} if by_dimensions else {})}
 
 
-def labelling_config(by_dimensions: bool) -> str:
-    """The labelling configuration: the texts, and the score 1-5 with the keys 1-5, or the five dimensions."""
+def labelling_config(task: Task, by_dimensions: bool) -> str:
+    """The labelling configuration: the texts, and choices with the keys 1, 2 and so on, or the five dimensions."""
     view = Element("View")
-    for field, heading in HEADINGS.items():
-        SubElement(view, "Header", value=heading, size="5")
-        SubElement(view, "Text", name=field, value=f"${field}", valueType="text")
-    controls = {"score": ("Score 评分", 1, 5)}
-    if by_dimensions:
-        controls = {name: (f"{words.en} {words.zh}", 0, DIMENSIONS[name]) for name, words in DIMENSION_WORDS.items()}
-    for name, (heading, low, high) in controls.items():
-        SubElement(view, "Header", value=f"{heading} {low}–{high}", size="5")
+    beside = view
+    for field in (*task.shown, *(("item",) if task.name == "items" else ())):
+        if field == "first":
+            beside = SubElement(view, "View", style="display: flex; gap: 2em")
+        parent = SubElement(beside, "View", style="flex: 1") if beside is not view else view
+        SubElement(parent, "Header", value=task.headings[field], size="5")
+        SubElement(parent, "Text", name=field, value=f"${field}", valueType="text")
+    to = {"levels": "answer", "pairs": "first", "items": "item"}[task.name]
+    for field in task.fields(by_dimensions):
+        SubElement(view, "Header", value=task.headings[field], size="5")
         if by_dimensions:
-            meaning = DIMENSION_MEANING[name]
+            meaning = DIMENSION_MEANING[field]
             SubElement(view, "Header", value=f"{meaning.en} {meaning.zh}", size="6")
-        choices = SubElement(view, "Choices", name=name, toName="answer", choice="single-radio", showInline="true")
-        for level in range(low, high + 1):
+        choices = SubElement(view, "Choices", name=field, toName=to, choice="single-radio", showInline="true")
+        for number, value in enumerate(task.offered(field), 1):
             # Five dimensions cannot share one set of keys.
-            keys = {} if by_dimensions else {"hotkey": str(level)}
-            SubElement(choices, "Choice", {"value": str(level), **keys})
-    SubElement(view, "Header", value="Comment 备注", size="5")
-    SubElement(view, "TextArea", name="comment", toName="answer", rows="3", maxSubmissions="1", editable="true")
+            keys = {} if by_dimensions else {"hotkey": str(number)}
+            SubElement(choices, "Choice", {"value": value, **keys})
+    for field in task.comments:
+        SubElement(view, "Header", value=task.headings[field], size="5")
+        SubElement(view, "TextArea", name=field, toName=to, rows="3", maxSubmissions="1", editable="true")
     indent(view)
     return tostring(view, encoding="unicode") + "\n"
 
 
-def _data(entry: ToScore, rater: str) -> dict[str, str]:
-    return {"item": entry.item.id, "rater": rater, "category": entry.question.category, **texts(entry)}
+def _data(unit: Unit, row: int, rater: str, task: Task) -> dict[str, str]:
+    texts = unit.texts
+    item = {"item": printable(unit.points[row])} if unit.points else {}
+    category = {"category": unit.question.category} if task is LEVELS else {}
+    return {
+        task.id_field: unit.rows[row],
+        "rater": rater,
+        **category,
+        **{field: texts[field] for field in task.shown},
+        **item,
+    }
 
 
-def read_project(path: Path) -> Form:
+def read_project(path: Path, task: Task = LEVELS) -> Form:
     """Reads the export of a project that `write_label_studio` made, JSON or JSON-MIN.
 
     Raises:
         InputError: The file is not a Label Studio export, or not of such a project.
     """
     rows = []
+    shown = ("item",) if task.name == "items" else task.shown
     for annotation in annotations(path):
         data = annotation.data
-        if "item" not in data or "rater" not in data:
-            raise InputError(
-                f"{path}, {annotation.place}: data has no item and rater, so this is not a form of `medjudge "
-                "annotate export`; `medjudge validate --physicians` reads scores with question_id and model"
+        if not {task.id_field, "rater"} <= data.keys():
+            also = (
+                "; `medjudge validate --physicians` reads scores with question_id and model" if task is LEVELS else ""
             )
-        cells, wrong = _cells(annotation)
-        shown = {field: str(data[field]) for field in HEADINGS if field in data}
+            raise InputError(
+                f"{path}, {annotation.place}: data has no {task.id_field} and rater, so this is not a form of "
+                f"`medjudge {task.command} export`{also}"
+            )
+        cells, wrong = _cells(annotation, (*task.fields(False), *task.fields(True), *task.comments))
+        texts = {field: str(data[field]) for field in shown if field in data}
         rater, account = str(data["rater"]).strip(), _rater(annotation.annotator)
-        rows.append(FormRow(annotation.place, rater, str(data["item"]).strip(), shown, cells, tuple(wrong), account))
+        row_id = str(data[task.id_field]).strip()
+        rows.append(FormRow(annotation.place, rater, row_id, texts, cells, tuple(wrong), account))
     return Form(path, rows, [])
 
 
@@ -230,17 +251,6 @@ def _before_the_id(task: Mapping[str, Any]) -> set[str]:
     return before if before & {"question_id", "item", "pair", "marked"} else set()
 
 
-def filled_in(annotation: Annotation, control: str) -> str | None:
-    """What a control of an annotation holds; several values are joined, for the caller to refuse."""
-    found: list[object] = []
-    for name, value in annotation.results:
-        if name == control:
-            whole = isinstance(value, dict) and len(value) == 1 and not value.keys().isdisjoint(_KINDS)
-            inner = next(iter(value.values())) if whole else value
-            found += inner if isinstance(inner, list) else [inner]
-    return ", ".join(str(value) for value in found if value not in (None, "")) or None
-
-
 class _Cells(NamedTuple):
     """What was filled in, by the names of the controls, and what is wrong with it."""
 
@@ -248,11 +258,11 @@ class _Cells(NamedTuple):
     problems: list[str]
 
 
-def _cells(annotation: Annotation) -> _Cells:
+def _cells(annotation: Annotation, fields: Collection[str]) -> _Cells:
     cells: dict[str, object] = {}
     wrong = []
     for name, value in annotation.results:
-        if name not in (*_SCORES, "comment"):
+        if name not in fields:
             continue
         try:
             cell = _cell(value)

@@ -1,17 +1,17 @@
-"""The plan of who scores what, and its files in a run folder."""
+"""The plans of who scores, compares or marks what, and their files in a run folder."""
 
 import re
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from medjudge.errors import InputError, printable
 from medjudge.files import first_problem, model_from_json, read_text, write_whole
-from medjudge.records import AnswerKey, invisible
+from medjudge.records import CONSTRUCTED, AnswerKey, invisible
 from medjudge.store import Run
 
 Which = Literal["random", "informative", "deferred"]
@@ -58,10 +58,12 @@ class PlanOptions(NamedTuple):
         return " ".join(f"--{name} {quote(str(value))}" for name, value in named if value is not None)
 
 
-class Item(BaseModel):
-    """One answer to score. Its id does not reveal the model to the rater."""
-
+class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+
+class Item(_Strict):
+    """One answer to score, or whose items are marked. Its id does not reveal the model to the rater."""
 
     id: str
     question_id: str
@@ -72,15 +74,33 @@ class Item(BaseModel):
     def key(self) -> AnswerKey:
         return AnswerKey(self.question_id, self.model, self.sample)
 
+    @property
+    def keys(self) -> tuple[AnswerKey, ...]:
+        """The answers that a rater sees."""
+        return (self.key,)
 
-class Plan(BaseModel):
+
+class Pair(_Strict):
+    """One pair to compare: `first` is shown as A. Its id does not reveal the models."""
+
+    id: str
+    question_id: str
+    first: str
+    second: str
+    sample: int
+
+    @property
+    def keys(self) -> tuple[AnswerKey, ...]:
+        """The answers that a rater sees."""
+        return tuple(AnswerKey(self.question_id, model, self.sample) for model in (self.first, self.second))
+
+
+class Plan(_Strict):
     """Who scores what: `annotation/plan.json` of a run.
 
     `by_rater` lists each rater's item ids in that rater's order. `left_out` counts the answers that could not be
     chosen, by reason. `list_sha256` is that of the list that `deferred` answers were taken from.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     seed: int
     which: Which
@@ -106,6 +126,78 @@ class Plan(BaseModel):
         """What the plan was drawn by."""
         return PlanOptions(
             list(self.by_rater), self.overlap, self.each, self.which, self.judge, self.teacher, self.seed
+        )
+
+
+class PairPlan(_Strict):
+    """Who compares what: `annotation/pair_plan.json` of a run."""
+
+    seed: int
+    overlap: int
+    each: int | None
+    models: list[str]
+    items: list[Pair]
+    by_rater: dict[str, list[str]]
+
+
+class ItemPlan(_Strict):
+    """Who marks the items of which answers: `annotation/item_plan.json` of a run."""
+
+    seed: int
+    overlap: int
+    each: int | None
+    items: list[Item] = Field(alias="answers")
+    by_rater: dict[str, list[str]]
+
+
+AnyPlan = TypeVar("AnyPlan", Plan, PairPlan, ItemPlan)
+
+
+class RaterProgress(NamedTuple):
+    """How many answers a rater has to score, and how many of them have a score."""
+
+    answers: int
+    scored: int
+
+    @property
+    def open(self) -> int:
+        return self.answers - self.scored
+
+
+def progress_by_rater(run: Run, plans: Sequence[Plan]) -> dict[str, RaterProgress]:
+    """The progress of each rater of some plans; an answer of two plans counts once."""
+    scored = {(score.rater, score.answer_key) for score in run.physician_scores()}
+    answers_of: dict[str, set[AnswerKey]] = {}
+    for plan in plans:
+        keys = {item.id: item.key for item in plan.items}
+        for rater, item_ids in plan.by_rater.items():
+            answers_of.setdefault(rater, set()).update(keys[item_id] for item_id in item_ids)
+    return {
+        rater: RaterProgress(len(answers), sum((rater, key) in scored for key in answers))
+        for rater, answers in answers_of.items()
+    }
+
+
+def check_raters(raters: Sequence[str], overlap: int) -> None:
+    """Checks the names of raters, and how many of them get the same answer.
+
+    Raises:
+        InputError: A name cannot be a rater's or is repeated, or there are not as many raters.
+    """
+    for name in raters:
+        if problem := rater_problem(name):
+            raise InputError(f"--rater '{name}': {problem}")
+        if name.casefold() == CONSTRUCTED:
+            raise InputError(f"--rater {name}: this name stands for levels that no physician gave; choose another")
+    folded = [name.casefold() for name in raters]
+    if repeated := [name for name in raters if folded.count(name.casefold()) > 1]:
+        raise InputError(f"--rater {repeated[0]}: named twice; name each rater once")
+    if not raters:
+        raise InputError("--rater: name at least one rater")
+    if not 1 <= overlap <= len(raters):
+        raise InputError(
+            f"--overlap {overlap}: each answer goes to that many raters, and there are {len(raters)}; take 1 to "
+            f"{len(raters)}"
         )
 
 
@@ -142,7 +234,7 @@ def read_plan(run: Run) -> Plan:
     file = plan_file(run)
     if not file.exists():
         raise InputError(f"{run.path}: no plan of who scores what; `medjudge annotate export` makes one")
-    return _read(file)
+    return read_plan_file(file, Plan)
 
 
 def read_plans(run: Run) -> list[Plan]:
@@ -151,7 +243,7 @@ def read_plans(run: Run) -> list[Plan]:
     Raises:
         InputError: There is none, or one is invalid.
     """
-    return [read_plan(run), *map(_read, reversed(_earlier_files(run)))]
+    return [read_plan(run), *(read_plan_file(file, Plan) for file in reversed(_earlier_files(run)))]
 
 
 def earlier_file(run: Run) -> Path:
@@ -169,9 +261,14 @@ def _number(file: Path) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-def _read(file: Path) -> Plan:
+def read_plan_file(file: Path, plan: type[AnyPlan]) -> AnyPlan:
+    """Reads a plan.
+
+    Raises:
+        InputError: It is invalid.
+    """
     try:
-        return model_from_json(Plan, read_text(file))
+        return model_from_json(plan, read_text(file))
     except ValueError as error:
         raise InputError(f"{file}: not a plan ({first_problem(error)}); restore it from a copy") from None
 

@@ -1,18 +1,19 @@
-"""The HTML of the scoring page. All texts are shown as text, and neither models nor judges' scores appear in it."""
+"""The HTML of the pages. All texts are shown as text, and neither models nor judges' scores appear in it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from medjudge.annotate.cells import DIMENSIONS
-from medjudge.annotate.items import ToScore
-from medjudge.annotate.wording import FormTexts, form_texts, page_texts
-from medjudge.records import AnswerKey, PhysicianScore
+from medjudge.annotate.tasks import Task
+from medjudge.annotate.units import Unit
+from medjudge.annotate.wording import FormTexts, PageTexts, VerdictTexts, form_texts, page_texts
+from medjudge.records import PhysicianScore
 from medjudge.rubrics.render import standard
 from medjudge.scale import USABLE_FROM
 from medjudge.scheme import Scheme
@@ -24,25 +25,30 @@ _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 
 
 class CategoryProgress(NamedTuple):
-    """How many of a category's answers have the rater's score."""
+    """How many of a category's units are done."""
 
     category: str
     done: int
     total: int
 
 
-class Dimension(NamedTuple):
-    """One of the five dimensions of a generated text: 0 to `high`."""
+class Choice(NamedTuple):
+    """What can be chosen: its value in the form, what the page shows, and a class of the style sheet."""
+
+    value: str
+    text: str
+    caption: str = ""
+    mark: str = ""
+
+
+class Group(NamedTuple):
+    """One of several choices to make on a screen: a dimension of a generated text, or an item."""
 
     field: str
     name: str
-    meaning: str
-    high: int
-
-    @property
-    def veto(self) -> bool:
-        """Whether 0 makes a text unusable, whatever else it has."""
-        return self.field == "safety"
+    about: str
+    refusal: str
+    choices: list[Choice]
 
 
 class Rubric(NamedTuple):
@@ -61,13 +67,13 @@ class Draft(NamedTuple):
 
 
 class View(NamedTuple):
-    """What a page shows beside the answer.
+    """What a page shows beyond the unit of work.
 
     Attributes:
-        saved: The id of the item whose score was saved just before; empty for none.
+        saved: The id of the unit that was saved just before; empty for none.
         draft: What could not be saved.
         language: The language of the page; that of the question unless set.
-        seconds_left: How long the open answers will take; None where that is not known yet.
+        seconds_left: How long the open units will take; None where that is not known yet.
         others: Scores of other raters that this one is to settle.
     """
 
@@ -78,85 +84,148 @@ class View(NamedTuple):
     others: Sequence[PhysicianScore] = ()
 
 
+class Words(NamedTuple):
+    """What a task's pages say in one language."""
+
+    page: PageTexts
+    form: FormTexts
+    verdicts: VerdictTexts | None
+
+    @property
+    def steps(self) -> list[str]:
+        return (self.verdicts or self.form).steps
+
+
+def words_of(task: Task, unit: Unit, language: str) -> Words:
+    """The texts of a task's pages; where scoring says something else, those of its own file."""
+    page, form = page_texts(language, unit.languages), form_texts(language, unit.languages)
+    if not task.choices:
+        return Words(page, form, None)
+    own = unit.languages.load(language, task.form_file, VerdictTexts)
+    ask = "ask_dimensions" if unit.points else "ask_level"
+    changed = {"place": own.place, "scored": own.done, ask: own.ask, "missing_dimensions": own.missing, **own.page}
+    return Words(page.model_copy(update=changed), form, own)
+
+
 def answer_page(
-    items: Sequence[ToScore],
+    task: Task,
+    units: Sequence[Unit],
     number: int,
     rater: str,
-    scores: Mapping[AnswerKey, PhysicianScore],
+    records: Mapping[Hashable, Any],
     view: View = View(),
 ) -> str:
-    """The page of one answer.
+    """The page of one unit of work.
 
     Args:
-        items: All of the rater's items, in the rater's order.
-        number: The index of the answer in `items`.
-        scores: The rater's scores so far.
+        units: All of the rater's units, in the rater's order.
+        number: The index of this one in `units`.
+        records: The rater's records so far, by what they are about.
     """
-    entry = items[number]
-    score = scores.get(entry.item.key)
-    languages, draft = entry.languages, view.draft
-    language = page_language(entry, view.language)
-    saved_number = next((index + 1 for index, other in enumerate(items) if other.item.id == view.saved), None)
+    unit, draft = units[number], view.draft
+    languages = unit.languages
+    language = page_language(task, unit, view.language)
+    words = words_of(task, unit, language)
+    own = [records[key] for key in task.keys_of(unit) if key in records]
+    saved_number = next((index + 1 for index, other in enumerate(units) if other.item.id == view.saved), None)
+    groups = groups_of(unit, words)
+    keys = words.page.keys_dimensions if groups else words.page.keys_levels
     return page_template("screen.html").render(
-        words=page_texts(language, languages),
-        text_language=page_texts(entry.question.language, languages).lang,
-        switches=[(code, page_texts(code, languages)) for code in entry.scheme.languages if code != language],
+        task=task.name,
+        words=words.page,
+        headings=words.verdicts.headings if words.verdicts else {},
+        text_language=page_texts(unit.question.language, languages).lang,
+        switches=[(code, page_texts(code, languages)) for code in _codes(task, unit) if code != language],
         minutes_left=None if view.seconds_left is None else max(1, round(view.seconds_left / 60)),
-        others=_without_names(view.others, _dimensions(form_texts(language, languages))),
-        titles=_titles(items, language),
+        others=_without_names(view.others, words.form),
+        titles=_titles(units, language),
         rater=rater,
-        item=entry.item.id,
+        item=unit.item.id,
         number=number + 1,
-        total=len(items),
-        done=sum(other.item.key in scores for other in items),
-        progress=_progress(items, scores),
-        question=entry.question,
-        earlier=entry.earlier,
-        answer=entry.answer,
-        rubric=rubric_of(entry.question.category, language, entry.scheme),
-        dimensions=_dimensions(form_texts(language, languages)) if entry.by_dimensions else None,
-        steps=form_texts(language, languages).steps,
-        usable_from=USABLE_FROM,
-        score=score,
-        chosen=_chosen(entry, score) if draft.chosen is None else draft.chosen,
-        comment=draft.comment or (score.comment if score else None) or "",
-        back=items[number - 1].item.id if number else None,
-        forward=items[number + 1].item.id if number + 1 < len(items) else None,
+        total=len(units),
+        done=len(units) - len(open_units(task, units, records)),
+        progress=_progress(task, units, records),
+        question=unit.question,
+        earlier=unit.earlier,
+        answers=[answer.text for answer in unit.answers],
+        rubric=rubric_of(unit.question.category, language, unit.scheme) if task.name == "levels" else None,
+        groups=groups,
+        buttons=[] if groups else _buttons(words),
+        steps=words.steps,
+        keys=words.verdicts.keys if words.verdicts else keys,
+        replaces=bool(own),
+        chosen=chosen_of(task, unit, own) if draft.chosen is None else draft.chosen,
+        comment=draft.comment or (own and getattr(own[0], "comment", None)) or "",
+        back=units[number - 1].item.id if number else None,
+        forward=units[number + 1].item.id if number + 1 < len(units) else None,
         saved=saved_number and {"item": view.saved, "number": saved_number},
         message=draft.message,
     )
 
 
-def page_language(entry: ToScore, wanted: str | None) -> str:
+def open_units(task: Task, units: Sequence[Unit], records: Mapping[Hashable, Any]) -> list[Unit]:
+    """The units that lack a record."""
+    return [unit for unit in units if not all(key in records for key in task.keys_of(unit))]
+
+
+def groups_of(unit: Unit, words: Words) -> list[Group]:
+    """The choices to make where there are several: the five dimensions, or the items."""
+    own = words.verdicts
+    if own is None:
+        return [_dimension(name, high, words) for name, high in DIMENSIONS.items()] if unit.by_dimensions else []
+    choices = [Choice(str(key), f"{key} {text}") for key, text in enumerate(own.choices.values(), 1)]
+    names = [own.item.format(number=number) for number in range(1, len(unit.points) + 1)]
+    return [
+        Group(f"item-{place}", name, point, own.refusal.format(name=name), choices)
+        for place, (name, point) in enumerate(zip(names, unit.points, strict=True))
+    ]
+
+
+def _dimension(field: str, high: int, words: Words) -> Group:
+    texts = words.form.dimensions[field]
+    # Safety 0 makes a text unusable, whatever else it has.
+    choices = [Choice(str(n), str(n), mark="veto" if field == "safety" and n == 0 else "") for n in range(high + 1)]
+    return Group(field, texts.name, texts.meaning, words.page.scale.format(name=texts.name, high=high), choices)
+
+
+def _buttons(words: Words) -> list[Choice]:
+    """The one choice of a screen: a level, or the better answer."""
+    if words.verdicts is not None:
+        return [Choice(str(key), str(key), text) for key, text in enumerate(words.verdicts.choices.values(), 1)]
+    return [
+        Choice(str(level), str(level), caption, "usable" if level >= USABLE_FROM else "")
+        for level, caption in words.page.captions.items()
+    ]
+
+
+def page_language(task: Task, unit: Unit, wanted: str | None) -> str:
     """The language of a page: the wanted one, or that of the question."""
-    return wanted if wanted in entry.scheme.languages else entry.question.language
+    return wanted if wanted in _codes(task, unit) else unit.question.language
 
 
-def missing_dimensions(entry: ToScore, chosen: Mapping[str, int], language: str | None) -> str:
-    """What a form says where dimensions have no score."""
-    page = page_language(entry, language)
-    dimensions = _dimensions(form_texts(page, entry.languages))
-    names = [dimension.name for dimension in dimensions if dimension.field not in chosen]
-    return page_texts(page, entry.languages).missing_dimensions.format(names=", ".join(names))
+def _codes(task: Task, unit: Unit) -> list[str]:
+    known = unit.languages.codes(task.form_file)
+    return [code for code in unit.scheme.languages if code in known]
 
 
 def end_page(
-    items: Sequence[ToScore],
+    task: Task,
+    units: Sequence[Unit],
     rater: str,
-    scores: Mapping[AnswerKey, PhysicianScore],
+    records: Mapping[Hashable, Any],
     command: str,
     wanted: str | None = None,
 ) -> str:
-    """The page after the last answer; `command` is what comes next here, if anything."""
-    language = page_language(items[0], wanted)
+    """The page after the last unit; `command` is what comes next here, if anything."""
+    language = page_language(task, units[0], wanted)
     return page_template("end.html").render(
-        words=page_texts(language, items[0].languages),
-        titles=_titles(items, language),
+        words=words_of(task, units[0], language).page,
+        titles=_titles(units, language),
         rater=rater,
-        total=len(items),
-        progress=_progress(items, scores),
+        total=len(units),
+        progress=_progress(task, units, records),
         command=command,
-        review=items[0].item.id,
+        review=units[0].item.id,
     )
 
 
@@ -172,42 +241,66 @@ def rubric_of(category: str, language: str, scheme: Scheme) -> Rubric:
     return Rubric(note, re.findall(r"^- ([1-5])[^:：]*[:：]\s*(.+)$", body, re.MULTILINE))
 
 
-def _chosen(entry: ToScore, score: PhysicianScore | None) -> dict[str, int]:
-    """What the form shows as chosen. A generated text that was scored elsewhere may have only a level."""
-    if score is None:
+def chosen_of(task: Task, unit: Unit, records: Sequence[Any]) -> dict[str, int]:
+    """What a page shows as chosen: the field of the form -> its value."""
+    values = list(task.choices)
+    if task.name == "items":
+        verdicts = {record.item: record.verdict for record in records}
+        return {
+            f"item-{place}": values.index(verdicts[point]) + 1
+            for place, point in enumerate(unit.points)
+            if point in verdicts
+        }
+    if not records:
         return {}
-    if entry.by_dimensions:
-        return score.dimensions.model_dump() if score.dimensions else {}
-    return {"score": score.level}
+    record = records[0]
+    if task.name == "pairs":
+        place = values.index(record.preferred)
+        reversed_ = record.first != unit.item.keys[0].model  # the record has the answers the other way round
+        return {"score": 1 + (2 - place if reversed_ else place)}
+    if unit.by_dimensions:  # a generated text that was scored elsewhere may have only a level
+        return record.dimensions.model_dump() if record.dimensions else {}
+    return {"score": record.level}
 
 
-def _without_names(scores: Sequence[PhysicianScore], dimensions: Sequence[Dimension]) -> list[tuple[str, str]]:
+def records_from(task: Task, unit: Unit, rater: str, chosen: Mapping[str, int], comment: str) -> list[Any]:
+    """The records that a form of a page stands for.
+
+    Raises:
+        ValueError: A choice is missing, or none of those offered.
+    """
+    values = dict(enumerate(task.choices, 1))
+    rows: list[dict[str, object]] = [dict(chosen)]
+    if task.name == "pairs":
+        rows = [{"preferred": values.get(chosen.get("score", 0))}]
+    elif task.name == "items":
+        rows = [{"verdict": values.get(chosen.get(f"item-{place}", 0))} for place in range(len(unit.points))]
+    return [task.record(unit, row, rater, {**filled, "comment": comment}) for row, filled in enumerate(rows)]
+
+
+def _without_names(scores: Sequence[PhysicianScore], words: FormTexts) -> list[tuple[str, str]]:
     """Scores and comments of other raters, the lowest first, so that their order tells nothing."""
     shown = []
     for score in sorted(scores, key=lambda score: (score.level, score.comment or "")):
         points = score.dimensions.model_dump() if score.dimensions else {}
-        values = [f"{dimension.name} {points[dimension.field]}" for dimension in dimensions] if points else []
+        values = [f"{words.dimensions[name].name} {value}" for name, value in points.items()]
         shown.append((" · ".join(values) or str(score.level), score.comment or ""))
     return shown
 
 
-def _progress(items: Sequence[ToScore], scores: Mapping[AnswerKey, PhysicianScore]) -> list[CategoryProgress]:
+def _progress(task: Task, units: Sequence[Unit], records: Mapping[Hashable, Any]) -> list[CategoryProgress]:
     progress = []
-    for category in items[0].scheme.category_ids:
-        keys = [entry.item.key for entry in items if entry.question.category == category]
-        if keys:
-            progress.append(CategoryProgress(category, sum(key in scores for key in keys), len(keys)))
+    for category in units[0].scheme.category_ids:
+        of_category = [unit for unit in units if unit.question.category == category]
+        if of_category:
+            left = len(open_units(task, of_category, records))
+            progress.append(CategoryProgress(category, len(of_category) - left, len(of_category)))
     return progress
 
 
-def _titles(items: Sequence[ToScore], language: str) -> dict[str, str]:
+def _titles(units: Sequence[Unit], language: str) -> dict[str, str]:
     """The titles of the categories, by id."""
-    return {category.id: category.title[language] for category in items[0].scheme.categories}
-
-
-def _dimensions(words: FormTexts) -> list[Dimension]:
-    texts = words.dimensions
-    return [Dimension(name, texts[name].name, texts[name].meaning, high) for name, high in DIMENSIONS.items()]
+    return {category.id: category.title[language] for category in units[0].scheme.categories}
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Pages on which physicians score answers: plain HTML forms, one answer per screen, saved at once.
+"""Pages on which physicians score, compare or mark answers: plain HTML forms, one unit per screen, saved at once.
 
 Whoever has a rater's link may score as that rater. Neither a model's name nor a judge's score is on the page or in its
 source.
@@ -6,7 +6,7 @@ source.
 
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
 from shlex import quote
 from statistics import median
@@ -19,48 +19,53 @@ from fastapi.staticfiles import StaticFiles
 from pydantic import ValidationError
 
 from medjudge.annotate.access import HEADERS, LANGUAGE_COOKIE, Access, refusal, switch_language
-from medjudge.annotate.add_scores import add_scores, scores_lock
+from medjudge.annotate.add_scores import add_records, scores_lock
 from medjudge.annotate.adjudicate import disputed
-from medjudge.annotate.cells import DIMENSIONS
-from medjudge.annotate.items import ToScore, all_to_score
-from medjudge.annotate.plan import Plan
+from medjudge.annotate.plan import ItemPlan, PairPlan, Plan
 from medjudge.annotate.rendering import (
     Draft,
     View,
     answer_page,
     end_page,
+    groups_of,
     message_page,
-    missing_dimensions,
+    open_units,
     page_language,
+    records_from,
+    words_of,
 )
-from medjudge.annotate.wording import page_texts
+from medjudge.annotate.tasks import AGREED, LEVELS, Task
+from medjudge.annotate.units import Unit
 from medjudge.errors import InputError, notify
-from medjudge.provenance import same
-from medjudge.records import AgreedScore, AnswerKey, PhysicianScore
+from medjudge.records import AnswerKey, PhysicianScore
 from medjudge.store import Run
 
 _BREAK_SECONDS = 600
 """A longer time between two saves is a break."""
 
 
-def scoring_app(run: Run, plan: Plan, access: Access, adjudicates: bool = False) -> FastAPI:
-    """The scoring pages of the raters who have a link.
+def annotation_app(run: Run, plan: Plan | PairPlan | ItemPlan, access: Access, task: Task = LEVELS) -> FastAPI:
+    """The pages of the raters who have a link.
 
     Args:
-        run: Where the questions and answers are, and the scores go.
-        plan: Which answers, in which order.
+        run: Where the questions and answers are, and the records go.
+        plan: Which answers or pairs, in which order.
         access: Links to raters of the plan, and the addresses of the server.
-        adjudicates: Whether the raters see the scores of others, without names, and record the agreed one.
+        task: What the raters do. Under `AGREED` they see others' scores, without names, and record the agreed one.
 
     Raises:
         InputError: The plan does not match the run.
     """
-    items = all_to_score(run, plan)
-    disputes = disputed(run.physician_scores()) if adjudicates else None
-    pages = {rater: _Pages(run, rater, items[rater], access.for_others, disputes) for rater in access.raters.values()}
+    units = task.units(run, plan)
+    disputes = disputed(run.physician_scores()) if task is AGREED else {}
+    pages = {
+        rater: _Pages(run, task, rater, units[rater], access.for_others, disputes) for rater in access.raters.values()
+    }
     server = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    server.state.pages = pages
     server.mount("/static", StaticFiles(packages=[("medjudge.annotate", "page/static")]))
+    server.add_exception_handler(404, lambda request, error: message_page("There is nothing here.", 404))
+    server.add_exception_handler(InputError, _unreadable)
+    server.get("/language/{language}/{item}")(switch_language)
 
     @server.middleware("http")
     async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
@@ -68,13 +73,22 @@ def scoring_app(run: Run, plan: Plan, access: Access, adjudicates: bool = False)
         response.headers.update(HEADERS)
         return response
 
-    server.add_exception_handler(404, _not_found)
-    server.add_exception_handler(InputError, _unreadable)
-    server.get("/", response_class=HTMLResponse)(_start)
-    server.get("/answer/{item}", response_class=HTMLResponse)(_show)
-    server.get("/next/{item}")(_skip)
-    server.get("/language/{language}/{item}")(switch_language)
-    server.post("/answer/{item}", response_class=HTMLResponse)(_save)
+    @server.get("/", response_class=HTMLResponse)
+    def start(request: Request) -> Any:
+        return pages[request.state.rater].start(request.cookies.get(LANGUAGE_COOKIE))
+
+    @server.get("/answer/{item}", response_class=HTMLResponse)
+    def show(request: Request, item: str, saved: str = "") -> str:
+        return pages[request.state.rater].show(item, saved, request.cookies.get(LANGUAGE_COOKIE))
+
+    @server.get("/next/{item}")
+    def skip(request: Request, item: str) -> Response:
+        return pages[request.state.rater].skip(item)
+
+    @server.post("/answer/{item}", response_class=HTMLResponse)
+    def save(request: Request, item: str, fields: Annotated[dict[str, str], Depends(_fields)]) -> Any:
+        return pages[request.state.rater].save(item, fields, request.cookies.get(LANGUAGE_COOKIE))
+
     return server
 
 
@@ -89,83 +103,85 @@ class _Pages:
 
     Args:
         for_others: Whether the rater sits at another machine than the server.
-        disputes: The scores of others, by answer, where the rater adjudicates; else None.
+        disputes: The scores of others that the rater sees, by answer.
     """
 
     def __init__(
         self,
         run: Run,
+        task: Task,
         rater: str,
-        items: Sequence[ToScore],
+        units: Sequence[Unit],
         for_others: bool,
-        disputes: Mapping[AnswerKey, Sequence[PhysicianScore]] | None,
+        disputes: Mapping[AnswerKey, Sequence[PhysicianScore]],
     ) -> None:
         self.run = run
+        self.task = task
         self.rater = rater
-        self.items = items
+        self.units = units
         self.for_others = for_others
         self.disputes = disputes
         self.saved_at: list[float] = []
-        self.numbers = {entry.item.id: number for number, entry in enumerate(self.items)}
-        self.scores = scores_of(run, rater, agreed=disputes is not None)
+        self.numbers = {unit.item.id: number for number, unit in enumerate(units)}
+        self.records = records_of(run, task, rater)
 
     def start(self, language: str | None) -> Any:
-        """The first open answer, or the end page."""
+        """The first open unit, or the end page."""
         item = self._first_open()
         if item is not None:
             return RedirectResponse(f"/answer/{item}", 303)
-        command = "" if self.for_others else f"medjudge validate {quote(str(self.run.path))} --judge JUDGE"
-        return end_page(self.items, self.rater, self.scores(), command, language)
+        command = f"medjudge {self.task.checked_by} {quote(str(self.run.path))} --judge JUDGE"
+        command = "" if self.for_others else command
+        return end_page(self.task, self.units, self.rater, self.records(), command, language)
 
     def show(self, item: str, saved: str, language: str | None) -> str:
-        """One answer; `saved` is the item whose score was saved just before."""
-        scores = self.scores()
-        left = seconds_left(self.saved_at, sum(entry.item.key not in scores for entry in self.items))
-        number = self._number(item)
+        """One unit; `saved` is the one that was saved just before."""
+        number, records = self._number(item), self.records()
+        left = seconds_left(self.saved_at, len(open_units(self.task, self.units, records)))
         view = View(saved, language=language, seconds_left=left, others=self._others(number))
-        return answer_page(self.items, number, self.rater, scores, view)
+        return answer_page(self.task, self.units, number, self.rater, records, view)
 
     def skip(self, item: str) -> Response:
-        """On to the next open answer."""
+        """On to the next open unit."""
         following = self._first_open(self._number(item) + 1)
         return RedirectResponse(f"/answer/{following}" if following else "/", 303)
 
     def save(self, item: str, fields: Mapping[str, str], language: str | None) -> Any:
-        """Saves a score and goes on to the next open answer; a form that cannot be saved is shown again."""
+        """Saves what was chosen and goes on to the next open unit; a form that cannot be saved is shown again."""
         if fields.get("rater", self.rater) != self.rater:  # another rater's link was opened in this browser since
             return message_page("Not saved: this browser now belongs to another rater. Open your own link again.", 409)
         number = self._number(item)
-        entry = self.items[number]
-        words = page_texts(page_language(entry, language), entry.languages)
+        unit = self.units[number]
+        words = words_of(self.task, unit, page_language(self.task, unit, language))
         chosen = {name: int(value) for name, value in fields.items() if re.fullmatch("[0-9]", value)}
         comment = fields.get("comment", "").strip()
         try:
-            score = _score(entry, self.rater, chosen, comment)
+            records = records_from(self.task, unit, self.rater, chosen, comment)
         except ValidationError:
-            missing = entry.by_dimensions and not chosen.keys() >= DIMENSIONS.keys()
-            message = missing_dimensions(entry, chosen, language) if missing else words.refused
+            missing = ", ".join(group.name for group in groups_of(unit, words) if group.field not in chosen)
+            message = words.page.missing_dimensions.format(names=missing) if missing else words.page.refused
             return self._again(number, 400, Draft(chosen, comment, message), language)
         try:
-            agreed = self.disputes is not None
-            record = AgreedScore.model_validate(score.model_dump()) if agreed else score
-            add_scores(self.run, [record], replace="replaces" in fields, agreed=agreed)
+            add_records(self.run, self.task, records, replace="replaces" in fields)
         except (InputError, OSError) as error:
-            existing = self.scores().get(entry.item.key)
-            if existing is not None and not same(existing, score):  # saved in another window; this page showed no score
-                return self._again(number, 409, Draft(None, comment, words.changed), language)
+            known, said = self.records(), self.task.said
+            before = [(known.get(self.task.key_of(record)), record) for record in records]
+            if any(one is not None and said(one) != said(record) for one, record in before):
+                # Saved in another window; this page showed nothing.
+                return self._again(number, 409, Draft(None, comment, words.page.changed), language)
             notify(f"error: {error}")
-            return self._again(number, 500, Draft(chosen, comment, words.not_saved), language)
+            return self._again(number, 500, Draft(chosen, comment, words.page.not_saved), language)
         self.saved_at.append(time.monotonic())
         following = self._first_open(number + 1)
         return RedirectResponse(f"/answer/{following}?saved={item}" if following else "/", 303)
 
     def _again(self, number: int, status: int, draft: Draft, language: str | None) -> Response:
         view = View(draft=draft, language=language, others=self._others(number))
-        return HTMLResponse(answer_page(self.items, number, self.rater, self.scores(), view), status)
+        return HTMLResponse(answer_page(self.task, self.units, number, self.rater, self.records(), view), status)
 
     def _others(self, number: int) -> Sequence[PhysicianScore]:
         """The scores of others that the rater sees."""
-        return (self.disputes or {}).get(self.items[number].item.key, ())
+        return self.disputes.get(self.units[number].item.keys[0], ())
 
     def _number(self, item: str) -> int:
         if item not in self.numbers:
@@ -173,42 +189,9 @@ class _Pages:
         return self.numbers[item]
 
     def _first_open(self, start: int = 0) -> str | None:
-        """The first answer without a score, from `start` on and then from the top."""
-        scores = self.scores()
-        order = [*self.items[start:], *self.items[:start]]
-        return next((entry.item.id for entry in order if entry.item.key not in scores), None)
-
-
-def _own(request: Request) -> _Pages:
-    """The pages of the rater who sent a request."""
-    pages: _Pages = request.app.state.pages[request.state.rater]
-    return pages
-
-
-_OwnPages = Annotated[_Pages, Depends(_own)]
-
-
-def _language(request: Request) -> str | None:
-    return request.cookies.get(LANGUAGE_COOKIE)
-
-
-_Language = Annotated[str | None, Depends(_language)]
-
-
-def _start(pages: _OwnPages, language: _Language) -> Any:
-    return pages.start(language)
-
-
-def _show(pages: _OwnPages, language: _Language, item: str, saved: str = "") -> str:
-    return pages.show(item, saved, language)
-
-
-def _skip(pages: _OwnPages, item: str) -> Response:
-    return pages.skip(item)
-
-
-def _save(pages: _OwnPages, language: _Language, item: str, fields: Annotated[dict[str, str], Depends(_fields)]) -> Any:
-    return pages.save(item, fields, language)
+        """The first open unit, from `start` on and then from the top."""
+        order = [*self.units[start:], *self.units[:start]]
+        return next((unit.item.id for unit in open_units(self.task, order, self.records())), None)
 
 
 def seconds_left(saved_at: Sequence[float], open_answers: int) -> float | None:
@@ -224,41 +207,21 @@ def seconds_left(saved_at: Sequence[float], open_answers: int) -> float | None:
     return median(paces) * open_answers if len(paces) >= 3 and open_answers else None
 
 
-def _not_found(request: Request, error: Exception) -> Response:
-    return message_page("There is nothing here.", 404)
-
-
 def _unreadable(request: Request, error: Exception) -> Response:
     notify(f"error: {error}")  # not on the page: it may name models
     return message_page("The run could not be read. The terminal where medjudge runs shows the reason.", 500)
 
 
-def _score(entry: ToScore, rater: str, chosen: Mapping[str, int], comment: str) -> PhysicianScore:
-    """The form as a record.
+def records_of(run: Run, task: Task, rater: str) -> Callable[[], Mapping[Hashable, Any]]:
+    """A function that returns a rater's records by what they are about, and reads their file again only if it changed.
 
-    Raises:
-        ValidationError: A score is missing, or off its scale.
+    It reads under a lock, so that several windows and servers of one run see each other's records and lose none.
     """
-    if entry.by_dimensions:
-        values: dict[str, Any] = {"dimensions": {name: chosen[name] for name in DIMENSIONS if name in chosen}}
-    else:
-        values = {"score": chosen.get("score")}
-    return PhysicianScore(**entry.item.key._asdict(), rater=rater, comment=comment or None, **values)
-
-
-def scores_of(run: Run, rater: str, agreed: bool = False) -> Callable[[], Mapping[AnswerKey, PhysicianScore]]:
-    """A function that returns a rater's scores, and reads their file again only if it changed.
-
-    It reads under a lock, so that several windows and servers of one run see each other's scores and lose none.
-
-    Args:
-        agreed: Whether the agreed scores that the rater recorded are meant.
-    """
-    file = run.adjudicated_file if agreed else run.physicians_file
+    file = task.file(run)
     state: object = None
-    known: dict[AnswerKey, PhysicianScore] = {}
+    known: dict[Hashable, Any] = {}
 
-    def scores() -> Mapping[AnswerKey, PhysicianScore]:
+    def records() -> Mapping[Hashable, Any]:
         nonlocal state, known
         with scores_lock(run):
             if not file.exists():
@@ -266,9 +229,8 @@ def scores_of(run: Run, rater: str, agreed: bool = False) -> Callable[[], Mappin
             stat = file.stat()
             current = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
             if current != state:
-                stored: Sequence[PhysicianScore] = run.adjudicated() if agreed else run.physician_scores()
-                known = {score.answer_key: score for score in stored if score.rater == rater}
+                known = {task.key_of(record): record for record in task.kept(run) if record.rater == rater}
                 state = current
             return known
 
-    return scores
+    return records

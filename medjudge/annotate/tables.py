@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from medjudge.annotate.cells import DIMENSIONS, KEY_FIELDS, SCORE_FIELDS, Problem, Row, column_name, physician_scores
-from medjudge.annotate.wording import HEADINGS
+from medjudge.annotate.tasks import LEVELS
 from medjudge.errors import InputError
 from medjudge.records import PhysicianScore
 from medjudge.tables.columns import in_english, known_in_chinese
@@ -30,7 +30,7 @@ def read_table(path: Path, rater_columns: Sequence[str], labels: Mapping[str, in
     sheets = read_sheets(path) if path.suffix.lower() == ".xlsx" else [Sheet(None, [*read_delimited(path)])]
     filled = [_with_english_headings(sheet, rater_columns) for sheet in sheets if sheet.rows]
     scored = [sheet for sheet in filled if "question_id" in _headings(sheet)]
-    if any(HEADINGS["answer"].casefold() in _headings(sheet) for sheet in filled):
+    if any(LEVELS.headings["answer"].casefold() in _headings(sheet) for sheet in filled):
         raise InputError(
             f"{path}: a form of `medjudge annotate export`; import it first with `medjudge annotate import`"
         )

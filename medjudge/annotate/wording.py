@@ -1,6 +1,9 @@
 """What forms and pages say to a rater: `scoring_form.yaml` and `scoring_page.yaml` of each language."""
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from pydantic import Field
 
 from medjudge.languages.texts import PACKAGED, Languages, Texts
 
@@ -89,6 +92,30 @@ class PageTexts(Texts):
     review: str
 
 
+class VerdictTexts(Texts):
+    """What forms and pages of pairs (`pair_form.yaml`) or items (`item_form.yaml`) say in one language.
+
+    Attributes:
+        done: How many are done, with `{done}` and `{total}`.
+        choices: Value in the records -> its words.
+        page: Texts of the page, by the names of `PageTexts`, where those of the scoring page do not fit.
+    """
+
+    title: str
+    place: str
+    done: str
+    ask: str
+    steps: list[str]
+    headings: dict[str, str]
+    choices: dict[str, str]
+    save: str = ""
+    missing: str = ""
+    item: str = ""
+    refusal: str = ""
+    page: Mapping[str, str] = Field(default_factory=dict)
+    keys: Sequence[tuple[str, str]] = ()
+
+
 class Words(NamedTuple):
     """The same text in English and Chinese, for forms that show both."""
 
@@ -106,9 +133,15 @@ def page_texts(language: str, languages: Languages = PACKAGED) -> PageTexts:
     return languages.load(language, "scoring_page.yaml", PageTexts)
 
 
-_EN, _ZH = form_texts("en"), form_texts("zh")
+_Texts = TypeVar("_Texts", bound=Texts)
 
-HEADINGS = {field: f"{heading} {_ZH.headings[field]}" for field, heading in _EN.headings.items()}
-"""The texts that a form shows of each item, with their headings."""
+
+def both_languages(name: str, model: type[_Texts]) -> tuple[_Texts, _Texts]:
+    """The texts of a packaged file in English and Chinese, for forms that show both."""
+    return PACKAGED.load("en", name, model), PACKAGED.load("zh", name, model)
+
+
+_EN, _ZH = both_languages("scoring_form.yaml", FormTexts)
+
 DIMENSION_WORDS = {name: Words(texts.name, _ZH.dimensions[name].name) for name, texts in _EN.dimensions.items()}
 DIMENSION_MEANING = {name: Words(texts.meaning, _ZH.dimensions[name].meaning) for name, texts in _EN.dimensions.items()}

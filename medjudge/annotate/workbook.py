@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from medjudge.annotate.cells import DIMENSIONS, Problem
-from medjudge.annotate.forms import Form, FormRow, printable, score_fields, texts
-from medjudge.annotate.items import ToScore
-from medjudge.annotate.wording import DIMENSION_WORDS, HEADINGS, FormTexts, form_texts
+from medjudge.annotate.tasks import LEVELS, Task
+from medjudge.annotate.units import Unit, printable
+from medjudge.annotate.wording import VerdictTexts, form_texts
 from medjudge.annotate.wrapping import lines_in, parts_of
 from medjudge.errors import InputError
 from medjudge.files import replacing
@@ -20,24 +20,50 @@ from medjudge.tables.spreadsheets import CellNames, Sheet, column_letters, is_bl
 
 _FIRST_SHEET = "Read me 说明"
 _RATER = "Rater 评分人"
-_HEADINGS = {
-    "id": "ID",
-    **HEADINGS,
-    "score": "Score 评分 1–5",
-    **{name: f"{words.en} {words.zh} 0–{DIMENSIONS[name]}" for name, words in DIMENSION_WORDS.items()},
-    "comment": "Comment 备注",
-    "problem": "To fix 需要修改",
-}
+_PROBLEM = {"problem": "To fix 需要修改"}
 _WIDTHS = {"id": 9, "question": 40, "reference": 40, "checklist": 34, "answer": 66, "comment": 30, "problem": 40}
+_WIDTHS |= {"first": 56, "second": 56, "item": 48, "verdict": 22}
 _SCORE_WIDTH, _GUIDANCE_WIDTH = 13, 78
 _LINE_HEIGHT = 15
 _CONTINUATION = re.compile(r"(\S+) \+(\d+)")
 
 
+class FormRow(NamedTuple):
+    """A row of a form, and those that continue its texts, as they came back.
+
+    Attributes:
+        place: Where the row is in the file.
+        item_id: As the file has it, known or not.
+        texts: The texts that the form shows, by field.
+        cells: What was filled in, by field.
+        wrong: Problems that the reader found in the row.
+        account: Who was signed in, where the form records it.
+        at: The cells of the fields.
+    """
+
+    place: str
+    rater: str
+    item_id: str
+    texts: Mapping[str, str]
+    cells: Mapping[str, object]
+    wrong: tuple[str, ...] = ()
+    account: str | None = None
+    at: CellNames = CellNames()
+
+
+class Form(NamedTuple):
+    """A file that came back; its `problems` belong to no row."""
+
+    path: Path
+    rows: list[FormRow]
+    problems: list[Problem]
+
+
 def write_workbook(
     path: Path,
     rater: str,
-    listed: Sequence[ToScore],
+    listed: Sequence[Unit],
+    task: Task = LEVELS,
     filled: Mapping[str, Mapping[str, object]] | None = None,
     problems: Mapping[str, str] | None = None,
 ) -> None:
@@ -50,9 +76,9 @@ def write_workbook(
     Args:
         path: The .xlsx file; written completely or not at all.
         rater: Named on the first sheet.
-        listed: Items, at least one, in the order of the rows in the sheet of their category.
-        filled: Item id -> cells to fill in beforehand.
-        problems: Item id -> what has to be fixed; shown beside the row.
+        listed: At least one unit, in the order of the rows in their sheet.
+        filled: Row id -> cells to fill in beforehand.
+        problems: Row id -> what has to be fixed; shown beside the row.
 
     Raises:
         InputError: openpyxl is not installed.
@@ -64,23 +90,28 @@ def write_workbook(
     workbook = Workbook()
     workbook.properties.creator = "medjudge"
     workbook.properties.title = f"Scoring form of {rater}"
-    _write_first_sheet(workbook.active, rater, listed)
-    for category in listed[0].scheme.category_ids:
-        if items := [entry for entry in listed if entry.question.category == category]:
-            _write_category(workbook.create_sheet(category), items, filled or {}, problems or {})
+    _write_first_sheet(workbook.active, rater, listed, task)
+    for name in [task.sheet] if task.sheet else listed[0].scheme.category_ids:
+        if units := [unit for unit in listed if name in (task.sheet, unit.question.category)]:
+            _write_sheet(workbook.create_sheet(name), units, task, filled or {}, problems or {})
     with replacing(path) as file:
         workbook.save(file)
 
 
-def read_workbook(path: Path, scheme: Scheme = LLMEVAL_MED) -> Form:
+def read_workbook(path: Path, scheme: Scheme = LLMEVAL_MED, task: Task = LEVELS) -> Form:
     """Reads a form back, whatever was done to it.
 
     Raises:
-        InputError: The file is not a workbook, or not a form of `medjudge annotate export`.
+        InputError: The file is not a workbook, or not a form of the task's `export`.
     """
     sheets = read_sheets(path)
     by_name = {str(sheet.name): sheet for sheet in sheets}
-    categories = [category for category in scheme.categories if category.id in by_name]
+    fields = (
+        {task.sheet: task.fields(False)}
+        if task.sheet
+        else {category.id: task.fields(category.scored_by == "dimensions") for category in scheme.categories}
+    )
+    found = {name: of_sheet for name, of_sheet in fields.items() if name in by_name}
     rater = next(
         (
             str(cells[1]).strip()
@@ -90,50 +121,48 @@ def read_workbook(path: Path, scheme: Scheme = LLMEVAL_MED) -> Form:
         ),
         None,
     )
-    if not categories or rater is None:
-        missing = "no sheet of a category" if not categories else f"no sheet '{_FIRST_SHEET}' that names the rater"
-        raise InputError(f"{path}: {missing}; a form that `medjudge annotate export` wrote is expected")
-    rows: list[FormRow] = []
-    problems: list[Problem] = []
-    for category in categories:
-        fields = score_fields(category.scored_by == "dimensions")
-        sheet_rows, sheet_problems = _read_category(by_name[category.id], category.id, fields, rater)
-        rows += sheet_rows
-        problems += sheet_problems
-    return Form(path, rows, problems)
+    if not found or rater is None:
+        wanted = f"sheet '{task.sheet}'" if task.sheet else "sheet of a category"
+        missing = f"no {wanted}" if not found else f"no sheet '{_FIRST_SHEET}' that names the rater"
+        raise InputError(f"{path}: {missing}; a form that `medjudge {task.command} export` wrote is expected")
+    read = [_read_sheet(by_name[name], of_sheet, rater, task) for name, of_sheet in found.items()]
+    rows = [row for content in read for row in content.rows]
+    return Form(path, rows, [problem for content in read for problem in content.problems])
 
 
-def _write_first_sheet(sheet: Any, rater: str, listed: Sequence[ToScore]) -> None:
-    """How to score: a column per language of the scheme."""
+def _write_first_sheet(sheet: Any, rater: str, listed: Sequence[Unit], task: Task) -> None:
+    """How to fill in the form: a column per language of the scheme."""
     from openpyxl.styles import Alignment, Font
-    from openpyxl.utils import get_column_letter
 
     sheet.title = _FIRST_SHEET
     sheet.sheet_view.showGridLines = False
-    scheme = listed[0].scheme
-    columns = [_guidance(listed, form_texts(language, listed[0].languages), language) for language in scheme.languages]
-    for column in range(1, max(len(columns), 2) + 1):
-        sheet.column_dimensions[get_column_letter(column)].width = _GUIDANCE_WIDTH
+    languages = listed[0].scheme.languages if task is LEVELS else ("en", "zh")
+    columns = [_guidance(listed, language, task) for language in languages]
+    for column in range(max(len(columns), 2)):
+        sheet.column_dimensions[column_letters(column)].width = _GUIDANCE_WIDTH
     # A language may describe the scoring in fewer steps than another.
     lines = list(zip_longest(*columns, fillvalue=("", False)))
-    rows = [[text for text, _ in line] for line in lines]
-    bold = [any(is_bold for _, is_bold in line) for line in lines]
-    rows.insert(1, [_RATER, rater])
-    bold.insert(1, True)
-    for number, texts_of_row in enumerate(rows, 1):
+    rows = [([text for text, _ in line], any(bold for _, bold in line)) for line in lines]
+    rows.insert(1, ([_RATER, rater], True))
+    for number, (texts_of_row, bold) in enumerate(rows, 1):
         for column, text in enumerate(texts_of_row, 1):
             cell = _text(sheet.cell(number, column), text)
             cell.alignment = Alignment(wrap_text=True, vertical="top")
-            cell.font = Font(bold=bold[number - 1], size=14 if number == 1 else 11)
+            cell.font = Font(bold=bold, size=14 if number == 1 else 11)
         tallest = max(lines_in(text, _GUIDANCE_WIDTH) for text in texts_of_row)
         sheet.row_dimensions[number].height = tallest * _LINE_HEIGHT + 6
     _protect(sheet)
 
 
-def _guidance(listed: Sequence[ToScore], words: FormTexts, language: str) -> list[tuple[str, bool]]:
+def _guidance(listed: Sequence[Unit], language: str, task: Task) -> list[tuple[str, bool]]:
     """The lines of the first sheet in one language, each with whether it is bold."""
+    languages, scheme = listed[0].languages, listed[0].scheme
+    words = form_texts(language, languages)
+    if task is not LEVELS:
+        own = languages.load(language, task.form_file, VerdictTexts)
+        return [(own.title, True), (words.fill_in, False), *((step, False) for step in own.steps)]
     lines = [(words.title, True), (words.fill_in, False), *((step, False) for step in words.steps)]
-    scheme, present = listed[0].scheme, {entry.question.category for entry in listed}
+    present = {unit.question.category for unit in listed}
     for category in scheme.categories:
         if category.id not in present:
             continue
@@ -149,59 +178,63 @@ def _guidance(listed: Sequence[ToScore], words: FormTexts, language: str) -> lis
     return lines
 
 
-def _write_category(
+def _write_sheet(
     sheet: Any,
-    items: Sequence[ToScore],
+    units: Sequence[Unit],
+    task: Task,
     filled: Mapping[str, Mapping[str, object]],
     problems: Mapping[str, str],
 ) -> None:
-    from openpyxl.utils import get_column_letter
-
-    scores = score_fields(items[0].by_dimensions)
-    open_fields = (*scores, "comment")
-    fields = ["id", *HEADINGS, *open_fields, *(["problem"] if problems else [])]
-    _write_headings(sheet, fields)
+    asked = task.fields(units[0].by_dimensions)
+    open_fields = (*asked, *task.comments)
+    fields = ["id", *_shown(task), *open_fields, *(_PROBLEM if problems else ())]
+    _write_headings(sheet, fields, task)
     styles = _styles()
-    first_rows: list[int] = []
+    open_rows: list[int] = []
     number = 2
-    for entry in items:
-        item_id = entry.item.id
-        shown = {**texts(entry), **({"problem": printable(problems.get(item_id, ""))} if problems else {})}
-        parts = {field: parts_of(text, _WIDTHS[field]) for field, text in shown.items()}
-        first_rows.append(number)
-        for part in range(max(map(len, parts.values()))):
-            row_texts = {field: pieces[part] for field, pieces in parts.items() if part < len(pieces)}
-            row_texts["id"] = f"{item_id} +{part}" if part else item_id
+    for unit in units:
+        texts, ids = unit.texts, unit.rows
+        parts = {field: parts_of(texts[field], _WIDTHS[field]) for field in task.shown}
+        for row in range(max(len(ids), *map(len, parts.values()))):
+            shown = {field: pieces[row] for field, pieces in parts.items() if row < len(pieces)}
+            shown["id"] = ids[row] if row < len(ids) else f"{unit.item.id} +{row}"
+            if row < len(unit.points):
+                shown["item"] = printable(unit.points[row])
+            if row < len(ids) and problems:
+                shown["problem"] = printable(problems.get(ids[row], ""))
             for column, field in enumerate(fields, 1):
                 cell = sheet.cell(number, column)
                 cell.alignment = styles.wrapped
-                cell.border = styles.further if part else styles.first
-                if field in row_texts:
-                    _text(cell, row_texts[field])
+                cell.border = styles.further if row else styles.first
+                if field in shown:
+                    _text(cell, shown[field])
+                if row < len(ids) and field in open_fields:
+                    cell.protection, cell.fill = styles.unlocked, styles.yellow
+                    _fill_in(cell, filled.get(ids[row], {}).get(field))
+                    if field != "comment":
+                        cell.alignment, cell.font = styles.centred, styles.large
             sheet.cell(number, 1).font = styles.small
-            tallest = max(lines_in(row_texts[field], _WIDTHS[field]) for field in row_texts if field != "id")
+            tallest = max(lines_in(text, _WIDTHS[field]) for field, text in shown.items() if field != "id")
             sheet.row_dimensions[number].height = (max(tallest, 2) + 1) * _LINE_HEIGHT
+            open_rows += [number] if row < len(ids) else []
             number += 1
-        for field in open_fields:
-            cell = sheet.cell(first_rows[-1], fields.index(field) + 1)
-            cell.protection, cell.fill = styles.unlocked, styles.yellow
-            _fill_in(cell, filled.get(item_id, {}).get(field))
-            if field != "comment":
-                cell.alignment, cell.font = styles.centred, styles.large
-    for field in scores:
-        _offer_scores(sheet, field, get_column_letter(fields.index(field) + 1), first_rows)
+    for field in asked:
+        _offer(sheet, task, field, column_letters(fields.index(field)), open_rows)
     sheet.page_setup.orientation, sheet.page_setup.fitToHeight = "landscape", 0
     sheet.sheet_properties.pageSetUpPr.fitToPage = True
     _protect(sheet)
 
 
-def _write_headings(sheet: Any, fields: Sequence[str]) -> None:
-    from openpyxl.utils import get_column_letter
+def _shown(task: Task) -> tuple[str, ...]:
+    """The columns of texts: with an item's own where items are marked."""
+    return (*task.shown, "item") if task.name == "items" else task.shown
 
+
+def _write_headings(sheet: Any, fields: Sequence[str], task: Task) -> None:
     styles = _styles()
     for column, field in enumerate(fields, 1):
-        sheet.column_dimensions[get_column_letter(column)].width = _WIDTHS.get(field, _SCORE_WIDTH)
-        cell = _text(sheet.cell(1, column), _HEADINGS[field])
+        sheet.column_dimensions[column_letters(column - 1)].width = _WIDTHS.get(field, _SCORE_WIDTH)
+        cell = _text(sheet.cell(1, column), {**task.headings, **_PROBLEM}[field])
         cell.font, cell.fill, cell.alignment = styles.bold, styles.grey, styles.heading
     sheet.row_dimensions[1].height = 4 * _LINE_HEIGHT
     sheet.freeze_panes = "B2"
@@ -244,15 +277,19 @@ def _styles() -> _Styles:
     )
 
 
-def _offer_scores(sheet: Any, field: str, letter: str, rows: Sequence[int]) -> None:
-    """A drop-down with the allowed scores, which refuses everything else."""
+def _offer(sheet: Any, task: Task, field: str, letter: str, rows: Sequence[int]) -> None:
+    """A drop-down with what can be filled in, which refuses everything else."""
     from openpyxl.worksheet.datavalidation import DataValidation
 
-    low, high = (0, DIMENSIONS[field]) if field in DIMENSIONS else (1, 5)
-    rule = DataValidation("list", formula1=f'"{",".join(map(str, range(low, high + 1)))}"', allow_blank=True)
+    offered = task.offered(field)
+    rule = DataValidation("list", formula1=f'"{",".join(offered)}"', allow_blank=True)
     rule.showErrorMessage, rule.errorStyle = True, "stop"
-    rule.errorTitle = "Not on the scale 超出范围"
-    rule.error = f"A whole number from {low} to {high}, or an empty cell. 请填写{low}至{high}的整数，或留空。"
+    if task is LEVELS:
+        low, high = offered[0], offered[-1]
+        rule.errorTitle = "Not on the scale 超出范围"
+        rule.error = f"A whole number from {low} to {high}, or an empty cell. 请填写{low}至{high}的整数，或留空。"
+    else:
+        rule.error = "One of the listed verdicts, or an empty cell. 请从列表中选择，或留空。"
     for row in rows:
         rule.add(f"{letter}{row}")
     sheet.add_data_validation(rule)
@@ -295,19 +332,19 @@ class _Line(NamedTuple):
     wrong: list[str]
 
 
-def _read_category(sheet: Sheet, category: str, scores: Sequence[str], rater: str) -> _SheetContent:
-    """Reads the items of a sheet.
+def _read_sheet(sheet: Sheet, asked: Sequence[str], rater: str, task: Task) -> _SheetContent:
+    """Reads the rows of a sheet.
 
     Args:
-        scores: The score fields of the category.
+        asked: The fields that are filled in, but for the comment.
     """
-    open_fields = (*scores, "comment")
-    fields = ["id", *HEADINGS, *open_fields]
+    open_fields = (*asked, *task.comments)
+    wanted = {field: _heading(task.headings[field]) for field in ("id", *_shown(task), *open_fields)}
     headings = [_heading(cell) for cell in sheet.rows[0][1]] if sheet.rows else []
-    if missing := [_HEADINGS[field] for field in fields if headings.count(_HEADINGS[field]) != 1]:
+    if missing := [heading for heading in wanted.values() if headings.count(heading) != 1]:
         what = f"no column '{missing[0]}', or two of them; restore the headings"
-        return _SheetContent([], [Problem(f"sheet '{category}', row 1", what)])
-    column = {field: headings.index(_HEADINGS[field]) for field in fields}
+        return _SheetContent([], [Problem(f"sheet '{sheet.name}', row 1", what)])
+    column = {field: headings.index(heading) for field, heading in wanted.items()}
     letters = {field: column_letters(index) for field, index in column.items()}
     items: list[list[_Line]] = []
     further: dict[str, list[_Line]] = {}
@@ -324,12 +361,15 @@ def _read_category(sheet: Sheet, category: str, scores: Sequence[str], rater: st
         else:
             items.append([line])
     for item in items:  # a repeated item keeps its further rows where it first appears
-        item += sorted(further.pop(item[0].item_id, []), key=lambda line: line.part)
+        unit_id = item[0].item_id.partition(".")[0]
+        item += sorted(further.pop(unit_id, []), key=lambda line: line.part)
     problems = [
-        Problem(f"sheet '{category}', row {lines[0].number}", f"the first row of item {item_id} is missing")
+        Problem(f"sheet '{sheet.name}', row {lines[0].number}", f"the first row of item {item_id} is missing")
         for item_id, lines in further.items()
     ]
-    return _SheetContent([_row(item, category, open_fields, rater, letters) for item in items], problems)
+    texts = ("item",) if task.name == "items" else task.shown
+    place = f"sheet '{sheet.name}'"
+    return _SheetContent([_row(item, place, texts, open_fields, rater, letters) for item in items], problems)
 
 
 def _heading(cell: object) -> str:
@@ -349,7 +389,12 @@ def _line(number: int, cells: Sequence[object], headings: Sequence[str], column:
 
 
 def _row(
-    item: Sequence[_Line], category: str, open_fields: Sequence[str], rater: str, letters: Mapping[str, str]
+    item: Sequence[_Line],
+    place: str,
+    texts: Sequence[str],
+    open_fields: Sequence[str],
+    rater: str,
+    letters: Mapping[str, str],
 ) -> FormRow:
     first = item[0]
     wrong = [what for line in item for what in line.wrong]
@@ -361,11 +406,11 @@ def _row(
         ]
     shown = {
         field: "".join("" if line.values[field] is None else str(line.values[field]) for line in item)
-        for field in HEADINGS
+        for field in texts
     }
     cells = {field: first.values[field] for field in open_fields}
     return FormRow(
-        f"sheet '{category}', row {first.number}",
+        f"{place}, row {first.number}",
         rater,
         first.item_id,
         shown,

@@ -38,30 +38,34 @@ def network_of(
     return network if network.for_this_machine or port is not None else network._replace(port=8443)
 
 
-def serve_links(pages: AnnotationPages, what: str, each: str, open_page: bool, as_json: bool) -> None:
-    """Prints the raters' links, and serves the pages until Ctrl-C.
-
-    Args:
-        what: What raters have to do, in the plural.
-        each: What is saved at once.
-    """
+def serve_links(pages: AnnotationPages, open_page: bool, as_json: bool) -> None:
+    """Prints the raters' links, serves the pages until Ctrl-C, and says what is left to do."""
     import webbrowser
 
     from medjudge.cli.output import print_json
 
+    task, what = pages.task, pages.task.work
     single = next(iter(pages.links.items())) if len(pages.links) == 1 else None
     if as_json:
-        links = {name: {"link": link, what: count} for name, (link, count) in pages.links.items()}
+        each = {name: {"link": link, what: count} for name, (link, count) in pages.links.items()}
         one = {"link": single[1].link, "rater": single[0], what: single[1].answers} if single else {}
-        print_json({**one, "links": links})
+        print_json({**one, "links": each})
     else:
         for name, (link, count) in pages.links.items():
             print(f"{name}, {count} {what}: {link}")
-        print(f"Every {each} is saved at once. Press Ctrl-C to stop.")
+        print(f"Every {task.verdict} is saved at once. Press Ctrl-C to stop.")
     sys.stdout.flush()
     if open_page and single and pages.listener.network.for_this_machine:
         webbrowser.open(single[1].link)  # the socket is listening, so the browser waits for the server
     pages.serve()
+    left, run = pages.open_units(), pages.run.path
+    advice = f"next: medjudge {task.checked_by} {quote(str(run))} --judge JUDGE"
+    if any(left.values()):
+        advice = "run the same command to continue"
+    counts = "; ".join(
+        f"{name}: {count} of {pages.links[name].answers} {what} are open" for name, count in left.items()
+    )
+    notify(f"stopped; {counts}, in {run}; {advice}")
 
 
 def serve(
@@ -90,18 +94,7 @@ def serve(
 
     Every rater has a personal link. The run needs a plan, which `medjudge annotate export` makes.
     """
-    from medjudge.workflows.serve_scoring import open_scoring_pages
+    from medjudge.workflows.annotation_pages import open_pages
 
     network = network_of(host, port, certificate, key, public_url)
-    pages = open_scoring_pages(run, rater or (), network=network, adjudicate=adjudicate)
-    serve_links(pages, "answers", "score", open_page, as_json)
-    left = pages.open_answers()
-    advice = (
-        "run the same command to continue"
-        if any(left.values())
-        else f"next: medjudge validate {quote(str(run))} --judge JUDGE"
-    )
-    counts = "; ".join(
-        f"{name}: {count} of {pages.links[name].answers} answers are open" for name, count in left.items()
-    )
-    notify(f"stopped; {counts}, in {run}; {advice}")
+    serve_links(open_pages(run, rater or (), network=network, adjudicate=adjudicate), open_page, as_json)

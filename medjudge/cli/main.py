@@ -14,9 +14,8 @@ from typer.exceptions import TyperException
 from medjudge import __version__
 from medjudge.cli import (
     annotate,
-    annotate_items,
-    annotate_pairs,
     annotate_serve,
+    annotate_verdicts,
     answer,
     compare,
     data,
@@ -80,8 +79,8 @@ app.command("validate", rich_help_panel=_JUDGES)(validate.validate)
 app.add_typer(judge.app, name="judge", rich_help_panel=_JUDGES)
 app.command("refine", rich_help_panel=_PHYSICIANS)(refine.refine)
 annotate.app.command("serve")(annotate_serve.serve)
-annotate.app.add_typer(annotate_pairs.app, name="pairs")
-annotate.app.add_typer(annotate_items.app, name="items")
+for _name in ("pairs", "items"):
+    annotate.app.add_typer(annotate_verdicts.verdict_app(_name), name=_name)
 app.add_typer(annotate.app, name="annotate", rich_help_panel=_PHYSICIANS)
 show_readable_help(app)
 

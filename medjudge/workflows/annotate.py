@@ -1,23 +1,35 @@
-"""Sends scoring forms to physicians, and imports the forms that come back."""
+"""Sends forms to physicians, and imports the forms that come back: scores, pairs, and verdicts on items."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from medjudge.annotate.add_scores import Added, add_scores
+from medjudge.annotate.add_scores import Added, add_records
 from medjudge.annotate.adjudicate import open_disputes
-from medjudge.annotate.deferred import read_deferred
-from medjudge.annotate.draw import draw_plan
-from medjudge.annotate.intake import Checked, check_forms, read_form, require_valid, write_problem_form
-from medjudge.annotate.items import all_to_score
-from medjudge.annotate.label_studio import dimensions_suffix, write_label_studio
-from medjudge.annotate.plan import Plan, PlanOptions, earlier_file, plan_file, read_plan, read_plans, write_plan
-from medjudge.annotate.progress import RaterProgress, progress_by_rater
+from medjudge.annotate.draw import VerdictOptions, draw_items, draw_pairs, draw_plan, read_deferred
+from medjudge.annotate.intake import Checked, Intake, read_form, require_valid, write_problem_form
+from medjudge.annotate.label_studio import project_suffixes, write_label_studio
+from medjudge.annotate.plan import (
+    ItemPlan,
+    PairPlan,
+    Plan,
+    PlanOptions,
+    RaterProgress,
+    earlier_file,
+    plan_file,
+    progress_by_rater,
+    read_plan,
+    read_plans,
+    write_plan,
+)
+from medjudge.annotate.tasks import LEVELS, PAIRS, Task
+from medjudge.annotate.units import Unit
 from medjudge.annotate.workbook import write_workbook
 from medjudge.errors import InputError
 from medjudge.store import Run
 from medjudge.validation.physicians import RaterAgreement, agreement_of_physicians
+from medjudge.workflows.compare import models_to_compare
 from medjudge.workflows.which_judge import likely_judge
 
 FormFormat = Literal["xlsx", "label-studio"]
@@ -87,7 +99,7 @@ class ImportedScores:
     @property
     def informative(self) -> bool:
         """Whether some answers are no random sample, so that the scores cannot validate a judge."""
-        return any(plan.which != "random" for plan in self.checked.plans)
+        return any(isinstance(plan, Plan) and plan.which != "random" for plan in self.checked.plans)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -132,18 +144,8 @@ def export_forms(
     existing = None if new_plan else _existing_plan(run, options)
     plan = existing or draw_plan(run, options)
     folder = out or run.path / "annotation" / "forms"
-    endings = (".xlsx",) if form_format == "xlsx" else (".json", f"{dimensions_suffix(run.scheme())}.json")
-    for form in (folder / f"{rater}{ending}" for rater in plan.by_rater for ending in endings):
-        if form.exists():
-            raise InputError(f"{form}: exists already and may hold scores; move it away, or choose another --out")
-    forms: dict[str, RaterForms] = {}
-    for rater, items in all_to_score(run, plan).items():
-        if form_format == "xlsx":
-            files = [folder / f"{rater}.xlsx"]
-            write_workbook(files[0], rater, items)
-        else:
-            files = write_label_studio(folder, rater, items)
-        forms[rater] = RaterForms(len(items), files)
+    _require_no_forms(run, LEVELS, plan, folder, form_format)
+    forms = _write_forms(LEVELS, LEVELS.units(run, plan), folder, form_format)
     return ExportedForms(plan, folder, forms, existing is not None, write_plan(run, plan), _without_score(run, plan))
 
 
@@ -163,19 +165,116 @@ def import_scores(
     """
     run = run if isinstance(run, Run) else Run.existing(Path(run))
     forms = [read_form(file, run.scheme()) for file in dict.fromkeys(files)]
-    checked = check_forms(run, read_plans(run), forms, replace)
+    intake = Intake(run, LEVELS, read_plans(run), replace)
+    for form in forms:
+        intake.add_form(form)
+    checked = intake.checked()
     if not accept_valid:
         require_valid(checked)
-    added = add_scores(run, checked.scores, replace)
+    added = add_records(run, LEVELS, checked.records, replace)
     to_fix = [path for form in forms if (path := write_problem_form(form, checked.problems)) is not None]
     return ImportedScores(
         added,
         checked,
         to_fix,
-        progress_by_rater(run, checked.plans),
+        progress_by_rater(run, [plan for plan in checked.plans if isinstance(plan, Plan)]),
         agreement_of_physicians(run.questions(), run.physician_scores()),
         open_disputes(run),
     )
+
+
+class VerdictForms(NamedTuple):
+    """The forms of a plan of pairs or items: rater -> file."""
+
+    plan: PairPlan | ItemPlan
+    files: dict[str, Path]
+
+
+class AddedVerdicts(NamedTuple):
+    """How many verdicts were new, in the run already, replaced another one, or are still blank; and all problems."""
+
+    new: int
+    same: int
+    replaced: int
+    blank: int
+    problems: list[str]
+
+
+def export_verdict_forms(
+    run: Run, task: Task, options: VerdictOptions, form_format: FormFormat = "xlsx", out: Path | None = None
+) -> VerdictForms:
+    """Draws a plan of pairs or items, and writes a form for each rater; the same options write the same forms again.
+
+    Args:
+        options: `models` may be empty for all of the run.
+        form_format: A workbook for each rater, or projects for Label Studio.
+        out: Folder for the forms; None for `annotation/pair_forms/` or `annotation/item_forms/` in the run.
+
+    Raises:
+        InputError: A form exists already, the run has another plan, or no plan can be drawn.
+    """
+    plan: PairPlan | ItemPlan
+    if task is PAIRS:
+        plan = draw_pairs(run, options._replace(models=models_to_compare(run, options.models)))
+    else:
+        plan = draw_items(run, options)
+    folder = out or run.path / "annotation" / f"{task.form_file.removesuffix('.yaml')}s"
+    _require_no_forms(run, task, plan, folder, form_format)
+    task.write_plan(run, plan)
+    forms = _write_forms(task, task.units(run, plan), folder, form_format)
+    return VerdictForms(plan, {rater: of_rater.files[0] for rater, of_rater in forms.items()})
+
+
+def import_verdicts(
+    run: Run, task: Task, files: Sequence[Path], replace: bool = False, accept_valid: bool = False
+) -> AddedVerdicts:
+    """Imports workbooks (.xlsx), exports of Label Studio (.json) and records (.jsonl) of pairs, or verdicts on items.
+
+    Args:
+        replace: Whether a verdict replaces a different one by the same rater on the same pair or item.
+        accept_valid: Whether to import what has no problem; the problems are returned.
+
+    Raises:
+        InputError: With all problems of all files, by place, unless `accept_valid`; nothing is imported.
+    """
+    forms = [file for file in dict.fromkeys(files) if file.suffix.lower() != ".jsonl"]
+    intake = Intake(run, task, [task.read_plan(run)] if forms else [], replace)
+    for file in dict.fromkeys(files):
+        if file in forms:
+            intake.add_form(read_form(file, run.scheme(), task))
+        else:
+            intake.add_records(file)
+    checked = intake.checked()
+    if not accept_valid:
+        require_valid(checked, task)
+    added = add_records(run, task, checked.records, replace)
+    return AddedVerdicts(*added, checked.unscored, [str(problem) for problem in checked.problems])
+
+
+def _require_no_forms(
+    run: Run, task: Task, plan: Plan | PairPlan | ItemPlan, folder: Path, form_format: FormFormat
+) -> None:
+    """Raises InputError where a form of a plan exists."""
+    endings = [".xlsx"] if form_format == "xlsx" else [f"{end}.json" for end in project_suffixes(task, run.scheme())]
+    for form in (folder / f"{rater}{ending}" for rater in plan.by_rater for ending in endings):
+        if form.exists():
+            raise InputError(
+                f"{form}: exists already and may hold {task.verdict}s; move it away, or choose another --out"
+            )
+
+
+def _write_forms(
+    task: Task, units: Mapping[str, Sequence[Unit]], folder: Path, form_format: FormFormat
+) -> dict[str, RaterForms]:
+    forms: dict[str, RaterForms] = {}
+    for rater, listed in units.items():
+        if form_format == "xlsx":
+            files = [folder / f"{rater}.xlsx"]
+            write_workbook(files[0], rater, listed, task)
+        else:
+            files = write_label_studio(folder, rater, listed, task)
+        forms[rater] = RaterForms(len(listed), files)
+    return forms
 
 
 def _existing_plan(run: Run, options: PlanOptions) -> Plan | None:

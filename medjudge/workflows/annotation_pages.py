@@ -2,11 +2,14 @@
 
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from medjudge.annotate.plan import plan_file, rater_problem
+from medjudge.annotate.adjudicate import adjudication_plan
+from medjudge.annotate.plan import ItemPlan, PairPlan, Plan, plan_file, rater_problem
+from medjudge.annotate.tasks import AGREED, LEVELS, Task
 from medjudge.errors import InputError
 from medjudge.files import read_json, write_whole
 from medjudge.store import Run
@@ -14,8 +17,6 @@ from medjudge.workflows.network import Listener, Network, listen, web_server_nee
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-
-    from medjudge.annotate.access import Access
 
 
 class RaterLink(NamedTuple):
@@ -32,39 +33,57 @@ class AnnotationPages:
     links: dict[str, RaterLink]
     listener: Listener
     _app: "FastAPI"
+    run: Run
+    plan: Plan | PairPlan | ItemPlan
+    task: Task
 
     def serve(self) -> None:
         """Serves the pages until Ctrl-C."""
         self.listener.serve(self._app)
 
+    def open_units(self) -> dict[str, int]:
+        """How much each rater still has to do."""
+        units = self.task.units(self.run, self.plan)
+        done = {(record.rater, self.task.key_of(record)) for record in self.task.kept(self.run)}
+        return {
+            rater: sum(any((rater, key) not in done for key in self.task.keys_of(unit)) for unit in units[rater])
+            for rater in self.links
+        }
+
 
 def open_pages(
-    run: Run,
-    by_rater: Mapping[str, Sequence[str]],
-    raters: Sequence[str],
-    network: Network,
-    app_of: "Callable[[Access], FastAPI]",
+    run: Run | Path | str,
+    raters: Sequence[str] = (),
     *,
-    command: str,
-    what: str,
+    task: Task = LEVELS,
+    network: Network = Network(),
+    adjudicate: bool = False,
 ) -> AnnotationPages:
-    """Opens the pages of raters. Beyond this machine their links are those of `annotation/links.json`, and stay.
+    """Opens the pages on which raters work through the run's plan.
+
+    Beyond this machine the links stay the same when the server starts again; they are in `annotation/links.json`.
 
     Args:
-        by_rater: The plan: a rater's answers, or pairs.
         raters: Raters of the plan; all of them that have work unless given.
-        app_of: Builds the pages of whoever has access.
-        command: The command that opens them, for messages.
-        what: What raters have in the plan, such as "pairs in the plan".
+        task: What they do: score answers, compare pairs, or mark items.
+        adjudicate: The only rater is a third physician, who records the agreed score where two others differ.
 
     Raises:
-        InputError: A rater has nothing in the plan, FastAPI is not installed, the address cannot be used, or the
-            certificate cannot be read.
+        InputError: There is no plan, a rater has nothing in it, FastAPI is not installed, the address cannot be used,
+            or the certificate cannot be read.
     """
+    run = run if isinstance(run, Run) else Run.existing(Path(run))
+    if adjudicate and len(raters) != 1:
+        raise InputError("--adjudicate: name one --rater, a physician who did not score the disputed answers")
+    plan = adjudication_plan(run, raters[0]) if adjudicate else task.read_plan(run)
+    task = AGREED if adjudicate else task
+    by_rater, command = plan.by_rater, f"{task.command} serve"
     chosen = list(dict.fromkeys(raters)) or [rater for rater, items in by_rater.items() if items]
     for rater in chosen:
         if not by_rater.get(rater):
-            raise InputError(f"--rater {rater}: no {what} of {run.path}; the raters are {', '.join(by_rater)}")
+            raise InputError(
+                f"--rater {rater}: no {task.work} in the plan of {run.path}; the raters are {', '.join(by_rater)}"
+            )
     with web_server_needed(command, "annotate"):
         from medjudge.annotate.access import Access
     listener = listen(network)
@@ -77,13 +96,15 @@ def open_pages(
         for_others=not network.for_this_machine,
     )
     with web_server_needed(command, "annotate"):
-        app = app_of(access)
+        from medjudge.annotate.serve import annotation_app
+
+        app = annotation_app(run, plan, access, task)
     network.warn_unencrypted("Links, answers and scores", ", and score in the name of each rater")
     links = {
         rater: RaterLink(f"{listener.address}/?token={token}", len(set(by_rater[rater])))
         for rater, token in tokens.items()
     }
-    return AnnotationPages(links, listener, app)
+    return AnnotationPages(links, listener, app, run, plan, task)
 
 
 def _fresh_tokens(raters: Sequence[str]) -> dict[str, str]:

@@ -12,13 +12,14 @@ from starlette.testclient import TestClient
 from medjudge.annotate.access import Access
 from medjudge.annotate.add_scores import add_scores
 from medjudge.annotate.adjudicate import adjudication_plan, disputed, open_disputes
-from medjudge.annotate.serve import scoring_app
+from medjudge.annotate.serve import annotation_app
+from medjudge.annotate.tasks import AGREED
 from medjudge.distill.labels import physicians_by_answer
 from medjudge.errors import InputError
 from medjudge.records import AgreedScore, AnswerKey, Judgment, PhysicianScore
 from medjudge.store import Run
 from medjudge.validation.study import Settings, agreement_study
-from medjudge.workflows.serve_scoring import open_scoring_pages
+from medjudge.workflows.annotation_pages import open_pages
 
 HERE = "http://127.0.0.1:8000"
 TOKEN = "t" * 32
@@ -57,7 +58,7 @@ def run(tmp_path: Path) -> Run:
 
 
 def client(run: Run) -> TestClient:
-    app = scoring_app(run, adjudication_plan(run, "dr-c"), Access({TOKEN: "dr-c"}), adjudicates=True)
+    app = annotation_app(run, adjudication_plan(run, "dr-c"), Access({TOKEN: "dr-c"}), task=AGREED)
     browser = TestClient(app, base_url=HERE, follow_redirects=False)
     browser.get("/", params={"token": TOKEN})
     browser.headers["origin"] = HERE
@@ -103,11 +104,11 @@ def test_nobody_adjudicates_what_they_scored_or_somebody_else_settled(run: Run) 
     assert [item.question_id for item in adjudication_plan(run, "dr-d").items] == ["third", "sixth"]
     assert len(adjudication_plan(run, "dr-c").items) == 3  # who may look at it again
     with pytest.raises(InputError, match="--adjudicate: name one --rater"):
-        open_scoring_pages(run, adjudicate=True)
-    pages = open_scoring_pages(run, ["dr-c"], adjudicate=True)
+        open_pages(run, adjudicate=True)
+    pages = open_pages(run, ["dr-c"], adjudicate=True)
     pages.listener.socket.close()
     assert pages.links["dr-c"].answers == 3
-    assert pages.open_answers() == {"dr-c": 2}
+    assert pages.open_units() == {"dr-c": 2}
 
 
 def test_the_agreed_score_counts_and_the_raters_agreement_stays(run: Run) -> None:

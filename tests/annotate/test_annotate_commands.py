@@ -9,9 +9,8 @@ import pytest
 from openpyxl import load_workbook
 from scoring_run import build_run, judgment
 
-from medjudge.annotate.forms import score_fields
-from medjudge.annotate.items import all_to_score
 from medjudge.annotate.plan import Plan, read_plan
+from medjudge.annotate.tasks import LEVELS
 from medjudge.records import PhysicianScore
 from medjudge.store import Run, write_records
 
@@ -58,8 +57,8 @@ def form_of(run: Run, rater: str = "dr-a", end: str = ".xlsx") -> Path:
 def levels(run: Run, rater: str) -> dict[str, dict[str, object]]:
     """What a rater gives each item: scores by turns, dimensions for MTG, comments in both languages."""
     entered: dict[str, dict[str, object]] = {}
-    for place, to_fill in enumerate(all_to_score(run, read_plan(run))[rater]):
-        fields = score_fields(to_fill.by_dimensions)
+    for place, to_fill in enumerate(LEVELS.units(run, read_plan(run))[rater]):
+        fields = LEVELS.fields(to_fill.by_dimensions)
         values = [place % 5 + 1] if fields == ("score",) else [5, 4, 5, place % 6, place % 2]
         entered[to_fill.item.id] = {
             **dict(zip(fields, values, strict=True)),
@@ -72,7 +71,7 @@ def fill(path: Path, entered: dict[str, dict[str, object]], edit: Edit | None = 
     """Fills a form in, and does to it what a physician might do besides."""
     workbook = load_workbook(path)
     for sheet in workbook.worksheets[1:]:
-        names = [*(score_fields(sheet.title == "MTG")), "comment"]
+        names = [*(LEVELS.fields(sheet.title == "MTG")), "comment"]
         for row in sheet.iter_rows(min_row=2):
             for cell, name in zip(row[5:], names, strict=False):
                 value = entered.get(row[0].value, {}).get(name)
@@ -221,7 +220,7 @@ def test_rows_that_were_deleted_are_named(run: Run, exported: Plan, medjudge: An
     path = fill(form_of(run), levels(run, "dr-a"), lambda workbook: workbook["MSE"].delete_rows(2))
     done = medjudge("annotate", "import", run.path, path)
     assert "13 scores imported" in done.stdout
-    listed = all_to_score(run, exported)["dr-a"]
+    listed = LEVELS.units(run, exported)["dr-a"]
     gone = next(to_fill for to_fill in listed if to_fill.question.category == "MSE").item.id
     assert f"{path}: 1 of its rater's items are missing and stay open (sheet 'MSE': {gone})" in done.stdout
     again = medjudge("annotate", "import", run.path, path, "--json")
@@ -280,7 +279,7 @@ def test_a_changed_score_needs_replace(run: Run, exported: Plan, medjudge: Any) 
 
 def given_of(run: Run, entered: dict[str, dict[str, object]], category: str) -> object:
     """The score of the first row of a sheet."""
-    listed = all_to_score(run, read_plan(run))["dr-a"]
+    listed = LEVELS.units(run, read_plan(run))["dr-a"]
     first = next(to_fill for to_fill in listed if to_fill.question.category == category)
     return entered[first.item.id]["score"]
 

@@ -8,10 +8,9 @@ import pytest
 from scoring_run import MODELS, build_run, planned
 
 from medjudge.annotate.cells import DIMENSIONS
-from medjudge.annotate.items import all_to_score
 from medjudge.annotate.label_studio import write_label_studio
 from medjudge.annotate.scores import read_physician_scores
-from medjudge.annotate.wording import HEADINGS
+from medjudge.annotate.tasks import LEVELS
 from medjudge.errors import InputError
 from medjudge.records import PhysicianScore
 
@@ -203,7 +202,7 @@ def test_broken_and_missing_files(tmp_path: Path) -> None:
 
 def test_a_project_shows_texts_as_text_and_names_no_model(tmp_path: Path) -> None:
     run = build_run(tmp_path / "run")
-    listed = all_to_score(run, planned(run))["dr-a"]
+    listed = LEVELS.units(run, planned(run))["dr-a"]
     files = write_label_studio(tmp_path, "dr-a", listed)
     tasks = [task["data"] for file in files for task in json.loads(file.read_text(encoding="utf-8"))]
     assert {task["item"] for task in tasks} == {entry.item.id for entry in listed}
@@ -213,7 +212,7 @@ def test_a_project_shows_texts_as_text_and_names_no_model(tmp_path: Path) -> Non
     assert any("␋␟" in task["answer"] for task in tasks)
     for kind, controls in (("", ["score"]), ("-MTG", list(DIMENSIONS))):
         view = ElementTree.parse(tmp_path / f"label-studio{kind}.xml").getroot()
-        assert {text.get("value") for text in view.iter("Text")} == {f"${field}" for field in HEADINGS}
+        assert {text.get("value") for text in view.iter("Text")} == {f"${field}" for field in LEVELS.shown}
         assert {text.get("valueType") for text in view.iter("Text")} == {"text"}
         assert [control.get("name") for control in view.iter("Choices")] == controls
         keys = [(choice.get("value"), choice.get("hotkey")) for choice in view.iter("Choice")]

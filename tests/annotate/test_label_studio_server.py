@@ -16,9 +16,8 @@ import httpx
 import pytest
 from scoring_run import build_run, planned
 
-from medjudge.annotate.forms import score_fields
-from medjudge.annotate.items import all_to_score
 from medjudge.annotate.label_studio import write_label_studio
+from medjudge.annotate.tasks import LEVELS
 
 EXECUTABLE = os.environ.get("MEDJUDGE_LABEL_STUDIO") or shutil.which("label-studio")
 EMAIL, PASSWORD = "dr-a@example.org", "only-on-loopback"
@@ -88,7 +87,7 @@ def exported(client: httpx.Client, project: int, kind: str = "JSON") -> Any:
 
 def test_a_real_server_takes_the_project_and_gives_it_back(server: httpx.Client, medjudge: Any, tmp_path: Path) -> None:
     run = build_run(tmp_path / "run")
-    listed = all_to_score(run, planned(run))["dr-a"]
+    listed = LEVELS.units(run, planned(run))["dr-a"]
     files = write_label_studio(tmp_path / "forms", "dr-a", listed)
     assert [file.name for file in files] == ["dr-a.json", "dr-a-MTG.json"]
     entered: dict[str, dict[str, int]] = {}
@@ -102,7 +101,7 @@ def test_a_real_server_takes_the_project_and_gives_it_back(server: httpx.Client,
         from_server = exported(server, project)
         assert [task["data"] for task in from_server] == [task["data"] for task in tasks]
         for place, task in enumerate(from_server[:-1]):  # the last one stays open
-            fields = score_fields(task["data"]["category"])
+            fields = LEVELS.fields(task["data"]["category"])
             entered[task["data"]["item"]] = {name: 1 if name == "safety" else place % 5 + 1 for name in fields}
             results = [
                 {"from_name": name, "to_name": "answer", "type": "choices", "value": {"choices": [str(value)]}}

@@ -11,8 +11,8 @@ from scoring_run import MODELS, answer, build_run, judgment, planned, question
 
 from medjudge.annotate.add_scores import add_scores
 from medjudge.annotate.draw import draw_plan
-from medjudge.annotate.items import all_to_score
 from medjudge.annotate.plan import Plan, PlanOptions, plan_file, read_plan
+from medjudge.annotate.tasks import LEVELS
 from medjudge.errors import InputError
 from medjudge.provenance import stamped
 from medjudge.records import PhysicianScore
@@ -134,18 +134,18 @@ def test_empty_and_scored_answers_are_left_out_and_counted(run: Run) -> None:
 
 def test_what_a_rater_sees_holds_the_same_models_earlier_turns(run: Run) -> None:
     plan = planned(run)
-    listed = all_to_score(run, read_plan(run))["dr-a"]
+    listed = LEVELS.units(run, read_plan(run))["dr-a"]
     assert [entry.item.id for entry in listed] == plan.by_rater["dr-a"]
     text_of = {answer.key: answer.text for answer in run.answers()}
     for entry in listed:
-        assert entry.answer.key == entry.item.key
+        assert [answer.key for answer in entry.answers] == [entry.item.key]
         expected = []
         if entry.question.id == "second":
             expected = [("=1+1 is what?", text_of["first", entry.item.model, 0])]
         assert entry.earlier == expected
     write_records(run.answers_file, run.answers()[:-1])
-    with pytest.raises(InputError, match=r"is no longer in"):
-        all_to_score(run, plan)
+    with pytest.raises(InputError, match=r"no longer in"):
+        LEVELS.units(run, plan)
 
 
 @pytest.mark.parametrize(

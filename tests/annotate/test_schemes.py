@@ -9,9 +9,10 @@ from scoring_run import answer, planned, question
 from starlette.testclient import TestClient
 
 from medjudge.annotate.access import Access
-from medjudge.annotate.items import ToScore, all_to_score
 from medjudge.annotate.label_studio import write_label_studio
-from medjudge.annotate.serve import scoring_app
+from medjudge.annotate.serve import annotation_app
+from medjudge.annotate.tasks import LEVELS
+from medjudge.annotate.units import Unit
 from medjudge.annotate.workbook import read_workbook, write_workbook
 from medjudge.languages.texts import PACKAGED
 from medjudge.scheme import Scheme
@@ -51,11 +52,11 @@ def run(tmp_path: Path) -> Run:
 
 
 @pytest.fixture
-def listed(run: Run) -> list[ToScore]:
-    return all_to_score(run, planned(run))["dr-a"]
+def listed(run: Run) -> list[Unit]:
+    return LEVELS.units(run, planned(run))["dr-a"]
 
 
-def test_a_workbook_has_the_schemes_sheets_and_language(run: Run, listed: list[ToScore], tmp_path: Path) -> None:
+def test_a_workbook_has_the_schemes_sheets_and_language(run: Run, listed: list[Unit], tmp_path: Path) -> None:
     path = tmp_path / "dr-a.xlsx"
     write_workbook(path, "dr-a", listed)
     workbook = load_workbook(path)
@@ -71,15 +72,15 @@ def test_a_workbook_has_the_schemes_sheets_and_language(run: Run, listed: list[T
     assert "[Ihre Antwort]\nAn answer to first." in by_question["second"].texts["question"]
 
 
-def test_label_studio_projects_are_named_after_the_categories(listed: list[ToScore], tmp_path: Path) -> None:
+def test_label_studio_projects_are_named_after_the_categories(listed: list[Unit], tmp_path: Path) -> None:
     files = write_label_studio(tmp_path, "dr-a", listed)
     assert [file.name for file in files] == ["dr-a.json", "dr-a-LETTER.json"]
     assert (tmp_path / "label-studio-LETTER.xml").exists()
 
 
-def test_the_page_has_the_schemes_titles_levels_and_language(run: Run, listed: list[ToScore]) -> None:
+def test_the_page_has_the_schemes_titles_levels_and_language(run: Run, listed: list[Unit]) -> None:
     items = {entry.question.id: entry.item.id for entry in listed}
-    client = TestClient(scoring_app(run, planned(run), Access({"t0ken": "dr-a"})), base_url="http://127.0.0.1:8000")
+    client = TestClient(annotation_app(run, planned(run), Access({"t0ken": "dr-a"})), base_url="http://127.0.0.1:8000")
     client.get("/", params={"token": "t0ken"})
     page = client.get(f"/answer/{items['first']}").text
     assert '<html lang="de">' in page

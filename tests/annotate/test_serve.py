@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 import medjudge.annotate.rendering as serving
 from medjudge.annotate.access import Access
 from medjudge.annotate.plan import plan_file, read_plan
-from medjudge.annotate.serve import scoring_app, seconds_left
+from medjudge.annotate.serve import annotation_app, seconds_left
 from medjudge.languages.texts import PACKAGED
 from medjudge.records import MTGDimensions
 from medjudge.scheme import LLMEVAL_MED
@@ -23,7 +23,9 @@ HERE = "http://127.0.0.1:8000"
 
 
 def _client(run: Run, rater: str = "dr-a") -> TestClient:
-    client = TestClient(scoring_app(run, read_plan(run), Access({TOKEN: rater})), base_url=HERE, follow_redirects=False)
+    client = TestClient(
+        annotation_app(run, read_plan(run), Access({TOKEN: rater})), base_url=HERE, follow_redirects=False
+    )
     assert client.get("/", params={"token": TOKEN}).status_code == 200
     client.headers["origin"] = HERE
     return client
@@ -33,7 +35,7 @@ def _client(run: Run, rater: str = "dr-a") -> TestClient:
     "path", ["/", "/?token=", "/?token=wrong", "/answer/{item}", "/next/{item}", "/static/page.css", "/docs"]
 )
 def test_without_the_token_there_is_nothing(knowledge: Run, path: str) -> None:
-    client = TestClient(scoring_app(knowledge, read_plan(knowledge), Access({TOKEN: "dr-a"})), base_url=HERE)
+    client = TestClient(annotation_app(knowledge, read_plan(knowledge), Access({TOKEN: "dr-a"})), base_url=HERE)
     reply = client.get(path.format(item=items_of(knowledge)[0]))
     assert reply.status_code == 403
     assert "Reply" not in reply.text
@@ -42,7 +44,7 @@ def test_without_the_token_there_is_nothing(knowledge: Run, path: str) -> None:
 
 
 def test_link_gives_a_cookie_that_scripts_and_other_sites_cannot_use(knowledge: Run) -> None:
-    client = TestClient(scoring_app(knowledge, read_plan(knowledge), Access({TOKEN: "dr-a"})), base_url=HERE)
+    client = TestClient(annotation_app(knowledge, read_plan(knowledge), Access({TOKEN: "dr-a"})), base_url=HERE)
     reply = client.get("/", params={"token": TOKEN})
     cookie = reply.headers["set-cookie"].lower()
     assert "httponly" in cookie

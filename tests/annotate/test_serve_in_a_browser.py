@@ -17,7 +17,7 @@ from scoring_pages import TOKEN, items_of, planned_run, scores_of
 
 from medjudge.annotate.access import Access
 from medjudge.annotate.plan import read_plan
-from medjudge.annotate.serve import scoring_app
+from medjudge.annotate.serve import annotation_app
 from medjudge.records import MTGDimensions
 from medjudge.store import Run, write_records
 
@@ -32,7 +32,7 @@ def served() -> Iterator[Callable[[Run], str]]:
     def serve(run: Run) -> str:
         listening = socket.create_server(("127.0.0.1", 0))
         server = uvicorn.Server(
-            uvicorn.Config(scoring_app(run, read_plan(run), Access({TOKEN: "dr-a"})), log_level="warning")
+            uvicorn.Config(annotation_app(run, read_plan(run), Access({TOKEN: "dr-a"})), log_level="warning")
         )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

@@ -6,7 +6,7 @@ from starlette.testclient import TestClient
 from medjudge.annotate.access import Access
 from medjudge.annotate.draw import draw_plan
 from medjudge.annotate.plan import PlanOptions, read_plan, write_plan
-from medjudge.annotate.serve import scoring_app
+from medjudge.annotate.serve import annotation_app
 from medjudge.store import Run, write_records
 
 
@@ -20,7 +20,7 @@ def page_of(tmp_path: Path, question, answer):
         write_records(run.answers_file, [answer(question_id="q1", text=text)])
         write_plan(run, draw_plan(run, PlanOptions(("dr-a",), overlap=1, seed=3)))
         plan = read_plan(run)
-        client = TestClient(scoring_app(run, plan, Access({"t0ken": "dr-a"})), base_url="http://127.0.0.1:8000")
+        client = TestClient(annotation_app(run, plan, Access({"t0ken": "dr-a"})), base_url="http://127.0.0.1:8000")
         assert client.get("/", params={"token": "t0ken"}).status_code == 200
         return client.get(f"/answer/{plan.items[0].id}").text
 

@@ -22,18 +22,14 @@ from scoring_run import build_run, planned
 from starlette.testclient import TestClient
 
 from medjudge.annotate.access import Access
-from medjudge.annotate.item_plan import ItemPlanOptions
-from medjudge.annotate.pair_plan import PairPlanOptions
-from medjudge.annotate.serve import scoring_app
+from medjudge.annotate.draw import VerdictOptions
+from medjudge.annotate.serve import annotation_app
+from medjudge.annotate.tasks import VERDICTS
 from medjudge.errors import InputError
 from medjudge.store import Run
-from medjudge.workflows.annotate_items import export_items
-from medjudge.workflows.annotate_pairs import export_pairs
-from medjudge.workflows.annotation_pages import AnnotationPages
+from medjudge.workflows.annotate import export_verdict_forms
+from medjudge.workflows.annotation_pages import AnnotationPages, open_pages
 from medjudge.workflows.network import Network
-from medjudge.workflows.serve_items import open_item_pages
-from medjudge.workflows.serve_pairs import open_pair_pages
-from medjudge.workflows.serve_scoring import open_scoring_pages
 
 TOKENS = {"a" * 32: "dr-a", "b" * 32: "dr-b"}
 WARD = "http://ward.example:8443"
@@ -72,7 +68,7 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
 
 def client(run: Run, token: str, **access: Any) -> TestClient:
     hosts = frozenset({"ward.example", "127.0.0.1"})
-    app = scoring_app(run, planned(run), Access(TOKENS, hosts, for_others=True, **access))
+    app = annotation_app(run, planned(run), Access(TOKENS, hosts, for_others=True, **access))
     browser = TestClient(app, base_url=WARD, follow_redirects=False)
     assert browser.get("/", params={"token": token}).status_code == 200
     browser.headers["origin"] = WARD
@@ -124,7 +120,7 @@ def test_the_last_page_names_no_command_of_a_machine_that_the_rater_does_not_sit
 
 def test_behind_a_reverse_proxy_forms_come_from_its_address_and_cookies_are_secure(run: Run) -> None:
     public = "https://ward.example"
-    app = scoring_app(run, planned(run), Access(TOKENS, frozenset({"ward.example", "127.0.0.1"}), public_url=public))
+    app = annotation_app(run, planned(run), Access(TOKENS, frozenset({"ward.example", "127.0.0.1"}), public_url=public))
     for host in ("ward.example", "127.0.0.1:8443"):  # a proxy passes the browser's host on, or its own
         browser = TestClient(app, base_url=public, follow_redirects=False, headers={"host": host})
         opened = browser.get("/", params={"token": "a" * 32})
@@ -183,7 +179,7 @@ def test_tls_by_certificate_files(
     serving: Callable[[AnnotationPages], None],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    pages = open_scoring_pages(run, network=Network("0.0.0.0", 0, *certificate))
+    pages = open_pages(run, network=Network("0.0.0.0", 0, *certificate))
     assert capsys.readouterr().err == ""
     assert list(pages.links) == ["dr-a", "dr-b"]
     serving(pages)
@@ -195,46 +191,42 @@ def test_tls_by_certificate_files(
 def test_links_outlive_the_server_and_without_tls_there_is_a_loud_warning(
     run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first = open_scoring_pages(run, network=Network("0.0.0.0"))
+    first = open_pages(run, network=Network("0.0.0.0"))
     warning = capsys.readouterr().err
     assert warning.count("WARNING: ") == 3
     assert "--certificate and --key" in warning
     file = run.path / "annotation" / "links.json"
     assert file.stat().st_mode & 0o777 == 0o600
     first.listener.socket.close()
-    second = open_scoring_pages(run, ["dr-b"], network=Network("0.0.0.0", public_url="https://ward.example/"))
+    second = open_pages(run, ["dr-b"], network=Network("0.0.0.0", public_url="https://ward.example/"))
     second.listener.socket.close()
     assert capsys.readouterr().err == ""
     token = json.loads(file.read_text())["dr-b"]
     assert first.links["dr-b"].link.endswith(f"/?token={token}")
     assert second.links == {"dr-b": (f"https://ward.example/?token={token}", 14)}
-    alone = open_scoring_pages(run, ["dr-b"])  # on this machine the link is a new one each time
+    alone = open_pages(run, ["dr-b"])  # on this machine the link is a new one each time
     alone.listener.socket.close()
     assert token not in alone.links["dr-b"].link
     file.write_text('{"dr-b": "short"}')
     with pytest.raises(InputError, match=r"links.json: not the links of raters; remove it"):
-        open_scoring_pages(run, network=Network("0.0.0.0"))
+        open_pages(run, network=Network("0.0.0.0"))
 
 
-@pytest.mark.parametrize("what", ["pairs", "items"])
+@pytest.mark.parametrize("kind", ["pairs", "items"])
 def test_pairs_and_items_are_served_on_a_network_with_the_links_of_scoring(
-    what: str,
+    kind: str,
     sample_run: Path,
     certificate: tuple[Path, Path],
     serving: Callable[[AnnotationPages], None],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     run = Run(sample_run)
-    if what == "pairs":
-        export_pairs(run, PairPlanOptions(["dr-a", "dr-b"], (), each=4))
-        open_pages = open_pair_pages
-    else:
-        export_items(run, ItemPlanOptions(["dr-a", "dr-b"], each=4))
-        open_pages = open_item_pages
-    plain = open_pages(run, network=Network("0.0.0.0"))
+    task = VERDICTS[kind]
+    export_verdict_forms(run, task, VerdictOptions(["dr-a", "dr-b"], each=4))
+    plain = open_pages(run, task=task, network=Network("0.0.0.0"))
     plain.listener.socket.close()
     assert capsys.readouterr().err.count("WARNING: ") == 3
-    pages = open_pages(run, network=Network("0.0.0.0", 0, *certificate))
+    pages = open_pages(run, task=task, network=Network("0.0.0.0", 0, *certificate))
     assert capsys.readouterr().err == ""
     tokens = json.loads((run.path / "annotation" / "links.json").read_text())
     for rater in ("dr-a", "dr-b"):
@@ -245,8 +237,8 @@ def test_pairs_and_items_are_served_on_a_network_with_the_links_of_scoring(
     page, cookies = opened(pages, "dr-b", certificate[0])
     assert 'name="rater" value="dr-b"' in page
     assert [cookie.secure for cookie in cookies] == [True]
-    with pytest.raises(InputError, match=f"--rater dr-c: no (pairs|answers) in the .*plan of {run.path}"):
-        open_pages(run, ["dr-c"])
+    with pytest.raises(InputError, match=f"--rater dr-c: no (pairs|answers) in the plan of {run.path}"):
+        open_pages(run, ["dr-c"], task=task)
 
 
 @pytest.mark.parametrize(
@@ -263,4 +255,4 @@ def test_pairs_and_items_are_served_on_a_network_with_the_links_of_scoring(
 )
 def test_wrong_addresses_and_certificates_are_refused(run: Run, network: Network, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        open_scoring_pages(run, network=network)
+        open_pages(run, network=network)

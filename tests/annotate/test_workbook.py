@@ -8,21 +8,21 @@ from hypothesis import strategies as st
 from openpyxl import load_workbook
 from scoring_run import MODELS, answer, build_run, planned, question
 
-from medjudge.annotate.forms import same_text, texts
-from medjudge.annotate.items import EarlierTurn, ToScore, all_to_score
 from medjudge.annotate.plan import Item
+from medjudge.annotate.tasks import LEVELS
+from medjudge.annotate.units import EarlierTurn, Unit, printable, same_text
 from medjudge.annotate.workbook import read_workbook, write_workbook
 from medjudge.scheme import LLMEVAL_MED
 
 
 @pytest.fixture
-def listed(tmp_path: Path) -> list[ToScore]:
+def listed(tmp_path: Path) -> list[Unit]:
     run = build_run(tmp_path / "run", words=9000)
-    return all_to_score(run, planned(run))["dr-a"]
+    return LEVELS.units(run, planned(run))["dr-a"]
 
 
 @pytest.fixture
-def form(listed: list[ToScore], tmp_path: Path) -> Path:
+def form(listed: list[Unit], tmp_path: Path) -> Path:
     write_workbook(tmp_path / "dr-a.xlsx", "dr-a", listed)
     return tmp_path / "dr-a.xlsx"
 
@@ -43,7 +43,7 @@ def test_no_part_of_the_file_names_a_model(form: Path) -> None:
     assert workbook.properties.creator == "medjudge"
 
 
-def test_one_sheet_per_category_in_the_raters_order(form: Path, listed: list[ToScore]) -> None:
+def test_one_sheet_per_category_in_the_raters_order(form: Path, listed: list[Unit]) -> None:
     workbook = load_workbook(form)
     # Two selected sheets would be a group, in which Excel writes every score into both.
     assert [sheet.sheet_view.tabSelected for sheet in workbook].count(True) <= 1
@@ -80,7 +80,7 @@ def test_only_scores_and_comments_are_unlocked_and_have_drop_downs(form: Path) -
         assert rules == (offered if sheet.title == "MTG" else {f"F{row}": '"1,2,3,4,5"' for row in rows})
 
 
-def test_texts_stay_texts_and_nothing_is_cut(form: Path, listed: list[ToScore]) -> None:
+def test_texts_stay_texts_and_nothing_is_cut(form: Path, listed: list[Unit]) -> None:
     for sheet in load_workbook(form):
         cells = [cell for row in sheet.iter_rows() for cell in row if cell.value is not None]
         assert {cell.data_type for cell in cells} == {"s"}
@@ -89,7 +89,7 @@ def test_texts_stay_texts_and_nothing_is_cut(form: Path, listed: list[ToScore]) 
         assert all(height.height <= 400 for height in sheet.row_dimensions.values())
     texts_of = {row.item_id: row.texts for row in read_workbook(form).rows}
     for entry in listed:
-        for field, text in texts(entry).items():
+        for field, text in entry.texts.items():
             assert same_text(texts_of[entry.item.id][field], text), (entry.question.id, field)
     of = {entry.question.id: texts_of[entry.item.id] for entry in listed}
     assert of["first"]["question"] == "=1+1 is what?"
@@ -105,7 +105,7 @@ def test_excel_is_kept_from_undoing_escapes_that_an_author_wrote(form: Path) -> 
     assert "_x005F_x0041_" in content
 
 
-def test_a_form_can_show_earlier_input_and_its_problems(listed: list[ToScore], tmp_path: Path) -> None:
+def test_a_form_can_show_earlier_input_and_its_problems(listed: list[Unit], tmp_path: Path) -> None:
     entry = next(entry for entry in listed if entry.question.category == "MK")
     path = tmp_path / "to-fix.xlsx"
     write_workbook(
@@ -130,13 +130,13 @@ def test_any_text_comes_back(tmp_path_factory: Any, reply: str, asked: str, comm
     path = tmp_path_factory.mktemp("forms") / "form.xlsx"
     of = question("q", prompt=asked, language="zh")
     item = Item(id="0" * 12, question_id="q", model="m", sample=0)
-    to_fill = ToScore(item, of, [EarlierTurn(asked, reply)], answer("q", "m", reply))
-    write_workbook(path, "dr", [to_fill], {"0" * 12: {"score": 3, "comment": comment}})
+    to_fill = Unit(item, of, [EarlierTurn(asked, reply)], [answer("q", "m", reply)])
+    write_workbook(path, "dr", [to_fill], filled={"0" * 12: {"score": 3, "comment": comment}})
     form = read_workbook(path)
     assert form.problems == []
     (row,) = form.rows
     assert row.wrong == ()
     assert row.cells["score"] == 3
-    for field, text in texts(to_fill).items():
+    for field, text in to_fill.texts.items():
         assert same_text(row.texts[field], text)
-    assert same_text(str(row.cells["comment"]), texts(to_fill._replace(answer=answer("q", "m", comment)))["answer"])
+    assert same_text(str(row.cells["comment"]), printable(comment))

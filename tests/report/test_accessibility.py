@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page
 from medjudge.annotate.access import Access
 from medjudge.annotate.draw import draw_plan
 from medjudge.annotate.plan import PlanOptions, read_plan, write_plan
-from medjudge.annotate.serve import scoring_app
+from medjudge.annotate.serve import annotation_app
 from medjudge.report.page import write_page
 from medjudge.report.site_app import site_app
 
@@ -89,7 +89,7 @@ def test_the_scoring_page_has_no_serious_issue(run, tab, width, scheme) -> None:
     run.physicians_file.unlink()
     write_plan(run, draw_plan(run, PlanOptions(("dr-a",), overlap=1, seed=3)))
     plan = read_plan(run)
-    with served(scoring_app(run, plan, Access({"t0ken": "dr-a"}))) as address:
+    with served(annotation_app(run, plan, Access({"t0ken": "dr-a"}))) as address:
         page = tab(f"{address}/?token=t0ken", width, scheme, "h1")
         by_category = {question.id: question.category for question in run.questions()}
         items = {by_category[item.question_id] == "MTG": item.id for item in plan.items}

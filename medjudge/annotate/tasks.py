@@ -1,0 +1,256 @@
+"""The three things that physicians do with answers: score them, compare two of them, or mark the items they meet.
+
+A `Task` says what forms and pages show, what is filled in, and which records come of it; everything else that sends
+work to physicians and takes it back is the same for all three.
+"""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from medjudge.annotate.cells import DIMENSIONS
+from medjudge.annotate.plan import ItemPlan, PairPlan, Plan, plan_file, read_plan, read_plan_file
+from medjudge.annotate.units import Unit, units_of
+from medjudge.annotate.wording import DIMENSION_WORDS, VerdictTexts, both_languages, form_texts
+from medjudge.errors import InputError
+from medjudge.files import write_whole
+from medjudge.item_records import ItemScore
+from medjudge.judge.pairs import physician_pairs, physician_pairs_file
+from medjudge.pair_records import PairKey, PhysicianPair
+from medjudge.records import AgreedScore, PhysicianScore
+from medjudge.store import Run
+
+Filled = Mapping[str, object]
+"""What was filled in, by field."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One kind of work of physicians.
+
+    Attributes:
+        name: `levels`, `pairs` or `items`.
+        command: The command whose `export` writes the forms.
+        work: What raters have to do, in the plural.
+        verdict: What they give, for messages.
+        checked_by: The command that compares a judge with it.
+        plan_name: The file of the plan.
+        id_field: The field of a Label Studio task with the row's id.
+        shown: The fields of the texts that forms show.
+        headings: Field -> its heading in forms, in both languages.
+        sheet: The sheet of a workbook; None for one per category.
+        form_file: The file of a language with what forms and pages say.
+        choices: Value in the records -> the words that mean it in forms, the offered one first; for levels none.
+        file: The records of a run.
+        kept: Reads them.
+        key_of: What a record is about, as `keys_of` names it.
+        keys_of: What a unit of work asks for, a record each, in the order of its rows.
+        said: What a record says; two records of one key that say the same are the same.
+        record: A record from unit, number of the row, rater and what was filled in.
+            Raises `pydantic.ValidationError` (a ValueError) where that is incomplete or off the scale.
+    """
+
+    name: str
+    command: str
+    work: str
+    verdict: str
+    checked_by: str
+    plan_name: str
+    id_field: str
+    shown: tuple[str, ...]
+    headings: Mapping[str, str]
+    sheet: str | None
+    form_file: str
+    choices: Mapping[str, tuple[str, ...]]
+    file: Callable[[Run], Path]
+    kept: Callable[[Run], Sequence[Any]]
+    key_of: Callable[[Any], Hashable]
+    keys_of: Callable[[Unit], list[Hashable]]
+    said: Callable[[Any], object]
+    record: Callable[[Unit, int, str, Filled], Any]
+
+    def fields(self, by_dimensions: bool) -> tuple[str, ...]:
+        """The fields that a rater fills in, but for the comment."""
+        if self.name == "levels":
+            return tuple(DIMENSIONS) if by_dimensions else ("score",)
+        return ("preferred",) if self.name == "pairs" else ("verdict",)
+
+    @property
+    def comments(self) -> tuple[str, ...]:
+        """The field of a comment, where there is one."""
+        return () if self.name == "items" else ("comment",)
+
+    def offered(self, field: str) -> tuple[str, ...]:
+        """What a form offers in a field."""
+        if self.choices:
+            return tuple(words[0] for words in self.choices.values())
+        low, high = (0, DIMENSIONS[field]) if field in DIMENSIONS else (1, 5)
+        return tuple(map(str, range(low, high + 1)))
+
+    def read_choice(self, value: object) -> str:
+        """The value in the records that a filled-in cell means, in English or Chinese or both.
+
+        Raises:
+            ValueError: It means none.
+        """
+        stated = " ".join(str(value).replace("_", " ").split()).casefold()
+        for choice, words in self.choices.items():
+            if stated in (word.casefold() for word in words):
+                return choice
+        offered = ", ".join(self.offered(""))
+        raise ValueError(f"is '{str(value).strip()[:40]}'; one of {offered} is expected, or an empty cell")
+
+    def units(self, run: Run, plan: Plan | PairPlan | ItemPlan) -> dict[str, list[Unit]]:
+        """What each rater has to do, in the rater's order.
+
+        Raises:
+            InputError: An answer of the plan is no longer in the run.
+        """
+        return units_of(run, plan.items, plan.by_rater, self.plan_file(run), points=self.name == "items")
+
+    def plan_file(self, run: Run) -> Path:
+        """The path of the task's plan in a run."""
+        return plan_file(run).with_name(self.plan_name)
+
+    def read_plan(self, run: Run) -> Plan | PairPlan | ItemPlan:
+        """Reads the task's plan in a run.
+
+        Raises:
+            InputError: There is none, or it is invalid.
+        """
+        if self.name == "levels":
+            return read_plan(run)
+        file = self.plan_file(run)
+        if not file.exists():
+            raise InputError(f"{run.path}: no plan of {self.name}; `medjudge {self.command} export` makes one")
+        return read_plan_file(file, PairPlan) if self.name == "pairs" else read_plan_file(file, ItemPlan)
+
+    def write_plan(self, run: Run, plan: PairPlan | ItemPlan) -> None:
+        """Writes a plan of pairs or items; the same one may be there already.
+
+        Raises:
+            InputError: The run has another plan, whose forms may be out.
+        """
+        file = self.plan_file(run)
+        if file.exists() and self.read_plan(run) != plan:
+            raise InputError(
+                f"{file}: another plan, and its forms may be out; give the same options, or move the file away"
+            )
+        write_whole(file, plan.model_dump_json(indent=1, by_alias=True) + "\n")
+
+
+def _score(unit: Unit, row: int, rater: str, filled: Filled) -> PhysicianScore:
+    values: dict[str, object] = {"score": filled.get("score")}
+    if unit.by_dimensions:
+        values = {"dimensions": {name: filled[name] for name in DIMENSIONS if name in filled}}
+    values |= {**unit.item.keys[0]._asdict(), "rater": rater, "comment": filled.get("comment") or None}
+    return PhysicianScore.model_validate(values)
+
+
+def _agreed(unit: Unit, row: int, rater: str, filled: Filled) -> AgreedScore:
+    return AgreedScore.model_validate(_score(unit, row, rater, filled).model_dump())
+
+
+def _pair(unit: Unit, row: int, rater: str, filled: Filled) -> PhysicianPair:
+    names = unit.item.model_dump(exclude={"id"})
+    verdict = {"preferred": filled.get("preferred"), "comment": filled.get("comment") or None}
+    return PhysicianPair.model_validate({**names, "rater": rater, **verdict})
+
+
+def _marked(unit: Unit, row: int, rater: str, filled: Filled) -> ItemScore:
+    key = unit.item.keys[0]._asdict()
+    return ItemScore.model_validate({**key, "rater": rater, "item": unit.points[row], "verdict": filled.get("verdict")})
+
+
+def _pair_keys(unit: Unit) -> list[Hashable]:
+    one, other = sorted(key.model for key in unit.item.keys)
+    return [PairKey(unit.item.question_id, (one, other), unit.item.sample)]
+
+
+def _better(pair: PhysicianPair) -> object:
+    """The model that a pair prefers, whichever answer was shown first, and the comment."""
+    return {"first": pair.first, "second": pair.second, "tie": ""}[pair.preferred], pair.comment
+
+
+_PAIR_TEXTS = both_languages("pair_form.yaml", VerdictTexts)
+_ITEM_TEXTS = both_languages("item_form.yaml", VerdictTexts)
+
+
+def _headings(texts: Sequence[Any]) -> dict[str, str]:
+    english, chinese = (each.headings for each in texts)
+    return {"id": "ID", **{field: f"{name} {chinese[field]}" for field, name in english.items()}}
+
+
+LEVELS = Task(
+    name="levels",
+    command="annotate",
+    work="answers",
+    verdict="score",
+    checked_by="validate",
+    plan_name="plan.json",
+    id_field="item",
+    shown=("question", "reference", "checklist", "answer"),
+    headings={
+        **_headings([form_texts("en"), form_texts("zh")]),
+        "score": "Score 评分 1–5",
+        **{name: f"{words.en} {words.zh} 0–{DIMENSIONS[name]}" for name, words in DIMENSION_WORDS.items()},
+        "comment": "Comment 备注",
+    },
+    sheet=None,
+    form_file="scoring_form.yaml",
+    choices={},
+    file=lambda run: run.physicians_file,
+    kept=lambda run: run.physician_scores(),
+    key_of=lambda score: score.answer_key,
+    keys_of=lambda unit: list(unit.item.keys),
+    said=lambda score: score.model_dump(exclude={"texts"}),
+    record=_score,
+)
+AGREED = replace(LEVELS, file=lambda run: run.adjudicated_file, kept=lambda run: run.adjudicated(), record=_agreed)
+"""As LEVELS, for the third physician who records the agreed score where two differ."""
+PAIRS = Task(
+    name="pairs",
+    command="annotate pairs",
+    work="pairs",
+    verdict="verdict",
+    checked_by="compare",
+    plan_name="pair_plan.json",
+    id_field="pair",
+    shown=("question", "reference", "checklist", "first", "second"),
+    headings=_headings(_PAIR_TEXTS),
+    sheet="Pairs 成对比较",
+    form_file="pair_form.yaml",
+    choices={"first": ("A",), "tie": ("tie", "平局"), "second": ("B",)},
+    file=physician_pairs_file,
+    kept=physician_pairs,
+    key_of=lambda pair: pair.pair_key,
+    keys_of=_pair_keys,
+    said=_better,
+    record=_pair,
+)
+ITEMS = Task(
+    name="items",
+    command="annotate items",
+    work="answers",
+    verdict="verdict",
+    checked_by="validate",
+    plan_name="item_plan.json",
+    id_field="marked",
+    shown=("question", "reference", "answer"),
+    headings=_headings(_ITEM_TEXTS),
+    sheet="Items 逐条核对",
+    form_file="item_form.yaml",
+    choices={
+        choice: (" ".join(words), *words)
+        for choice in _ITEM_TEXTS[0].choices
+        if (words := [texts.choices[choice] for texts in _ITEM_TEXTS])
+    },
+    file=lambda run: run.items_file,
+    kept=lambda run: run.item_scores(),
+    key_of=lambda score: (score.answer_key, score.item),
+    keys_of=lambda unit: [(unit.item.keys[0], point) for point in unit.points],
+    said=lambda score: score.verdict,
+    record=_marked,
+)
+VERDICTS = {"pairs": PAIRS, "items": ITEMS}

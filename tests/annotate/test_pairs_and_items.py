@@ -1,0 +1,419 @@
+"""Physicians' pairs and verdicts on items: drawn, sent out in three kinds of form, and read back with all problems."""
+
+import json
+import re
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import uvicorn
+from openpyxl import load_workbook
+from starlette.testclient import TestClient
+
+from medjudge.annotate.access import Access
+from medjudge.annotate.serve import annotation_app
+from medjudge.annotate.tasks import ITEMS, PAIRS, Task
+from medjudge.annotate.units import Unit
+from medjudge.item_records import ItemScore
+from medjudge.pair_records import PhysicianPair
+from medjudge.store import Run
+
+HERE, TOKEN = "http://127.0.0.1:8000", "t0ken"
+ITEM = {
+    "question_id": "MK-en-01",
+    "model": "model-a",
+    "rater": "dr",
+    "item": "HbA1c at or above 6.5 % (48 mmol/mol)",
+    "verdict": "met",
+}
+PAIR = {"question_id": "MK-en-01", "first": "model-a", "second": "model-b", "rater": "dr", "preferred": "tie"}
+
+
+class Case(NamedTuple):
+    """A task with words of its own: what is written into forms, and what comes of it."""
+
+    task: Task
+    run: Path
+    written: tuple[str, ...]
+    read: tuple[str, ...]
+    noun: str
+
+    @property
+    def name(self) -> str:
+        return self.task.name
+
+    @property
+    def form(self) -> Path:
+        return self.run / "annotation" / f"{self.task.form_file.removesuffix('.yaml')}s" / "dr-a.xlsx"
+
+    @property
+    def records(self) -> list[Any]:
+        return list(self.task.kept(Run(self.run)))
+
+    @property
+    def verdicts(self) -> list[str]:
+        field = self.task.fields(False)[0]
+        return [getattr(record, field) for record in self.records]
+
+    @property
+    def units(self) -> list[Unit]:
+        return self.task.units(Run(self.run), self.task.read_plan(Run(self.run)))["dr-a"]
+
+    def fill(self, *verdicts: object) -> None:
+        """Writes verdicts into the first rows of dr-a's workbook."""
+        book = load_workbook(self.form)
+        sheet = book[str(self.task.sheet)]
+        column = [cell.value for cell in sheet[1]].index(self.task.headings[self.task.fields(False)[0]])
+        rows = [row for row in sheet.iter_rows(min_row=2) if " +" not in str(row[0].value)]
+        for row, verdict in zip(rows, verdicts, strict=False):
+            row[column].value = verdict
+        book.save(self.form)
+
+
+@pytest.fixture(params=["pairs", "items"])
+def case(request: pytest.FixtureRequest, sample_run: Path) -> Case:
+    """The sample without what physicians said of it."""
+    (sample_run / "item_scores.jsonl").unlink()
+    (sample_run / "physician_pairs.jsonl").unlink()
+    if request.param == "pairs":
+        return Case(PAIRS, sample_run, ("A", " 平局 ", "b", "TIE"), ("first", "tie", "second", "tie"), "pairs")
+    written = ("met 符合", "not_met", " 相反 ", "Not Met")
+    return Case(ITEMS, sample_run, written, ("met", "not_met", "contradicted", "not_met"), "verdicts")
+
+
+@pytest.fixture
+def planned(case: Case, medjudge: Any) -> Case:
+    """Two raters with the same five answers each, or ten pairs."""
+    done = medjudge("annotate", case.name, "export", case.run, "--rater", "dr-a", "--rater", "dr-b", *EXPORT, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["raters"]["dr-a"][case.task.work] == 5
+    return case
+
+
+EXPORT = ("--each", 5, "--overlap", 2)
+
+
+def test_units_are_spread_and_no_form_names_a_model(planned: Case, medjudge: Any, tmp_path: Path) -> None:
+    plan = planned.task.read_plan(Run(planned.run))
+    assert sorted(plan.by_rater["dr-a"]) == sorted(plan.by_rater["dr-b"])
+    kinds = Counter(
+        tuple(sorted(key.model for key in item.keys)) if planned.task is PAIRS else item.question_id
+        for item in plan.items
+    )
+    assert set(kinds.values()) == {1}
+    cells = [str(cell.value) for sheet in load_workbook(planned.form) for row in sheet.iter_rows() for cell in row]
+    assert not [cell for cell in cells if "model-" in cell]
+    for unit in planned.units:
+        assert all(point in cells for point in unit.points)
+    assert any("Answer A 回答A" in cell for cell in cells) == (planned.task is PAIRS)
+    if planned.task is PAIRS:
+        more = ("--rater", "dr-a", "--each", 20, "--out", tmp_path / "more")
+        (planned.run / "annotation" / "pair_plan.json").unlink()
+        assert medjudge("annotate", "pairs", "export", planned.run, *more).returncode == 0
+        orders = [unit.item.keys[0].model < unit.item.keys[1].model for unit in planned.units]
+        assert 3 < sum(orders) < 17  # which answer is A is drawn
+
+
+def test_a_workbook_comes_back_as_records(planned: Case, medjudge: Any) -> None:
+    planned.fill(*planned.written)
+    done = medjudge("annotate", planned.name, "import", planned.run, planned.form)
+    assert done.returncode == 0, done.stderr
+    assert f"4 {planned.noun} imported" in done.stdout
+    keys = [key for unit in planned.units for key in planned.task.keys_of(unit)]
+    assert [planned.task.key_of(record) for record in planned.records] == keys[:4]
+    assert planned.verdicts == list(planned.read)
+    assert re.search(rf"\n{len(keys) - 4} (pairs are not compared|items have no verdict) yet", done.stdout)
+    again = medjudge("annotate", planned.name, "import", planned.run, planned.form)
+    assert f"0 {planned.noun} imported, 4 imported before" in again.stdout
+    planned.fill(planned.written[2])
+    assert medjudge("annotate", planned.name, "import", planned.run, planned.form).returncode == 2
+    replaced = medjudge("annotate", planned.name, "import", planned.run, planned.form, "--replace")
+    assert "1 replaced" in replaced.stdout
+    assert planned.verdicts == [planned.read[2], *planned.read[1:]]
+
+
+def test_accept_valid_imports_the_others_and_the_fixed_form_comes_again(planned: Case, medjudge: Any) -> None:
+    good = planned.written[0]
+    planned.fill(good, "perhaps", good)
+    done = medjudge("annotate", planned.name, "import", planned.run, planned.form, "--accept-valid")
+    assert done.returncode == 1, done.stderr
+    assert f"2 {planned.noun} imported, 0 imported before" in done.stdout
+    assert "1 problem to fix" in done.stdout
+    planned.fill(good, good, good)
+    again = medjudge("annotate", planned.name, "import", planned.run, planned.form, "--accept-valid")
+    assert again.returncode == 0, again.stderr
+    assert f"1 {planned.noun} imported, 2 imported before" in again.stdout
+
+
+def test_every_wrong_cell_is_named_and_nothing_is_imported(planned: Case, medjudge: Any) -> None:
+    planned.fill(planned.written[0], "C", "perhaps")
+    book = load_workbook(planned.form)
+    sheet = book[str(planned.task.sheet)]
+    sheet.cell(2, 1).value = "unknown"
+    altered = [row for row in sheet.iter_rows(min_row=2) if " +" not in str(row[0].value)][3][4]
+    altered.value = "another text"
+    book.save(planned.form)
+    done = medjudge("annotate", planned.name, "import", planned.run, planned.form)
+    assert done.returncode == 2
+    assert "nothing was imported" in done.stderr
+    assert "the ID 'unknown' is not in the plan" in done.stderr
+    field = "item" if planned.task is ITEMS else "first"
+    assert f"row {altered.row}: {field} in E{altered.row} is not the exported text; restore the text" in done.stderr
+    offered = ", ".join(planned.task.offered(""))
+    name = planned.task.fields(False)[0]
+    assert len(re.findall(rf"row \d+: {name} in \w\d+ is '(?:C|perhaps)'; one of {offered} is", done.stderr)) == 2
+    assert planned.records == []
+
+
+def export_of(case: Case, medjudge: Any, each: int) -> list[dict[str, Any]]:
+    """The tasks of a new Label Studio project."""
+    options = ("--rater", "dr-a", "--each", each, "--format", "label-studio")
+    done = medjudge("annotate", case.name, "export", case.run, *options)
+    assert done.returncode == 0, done.stderr
+    tasks: list[dict[str, Any]] = json.loads((case.form.parent / f"dr-a-{case.name}.json").read_text(encoding="utf-8"))
+    assert "model-" not in json.dumps(tasks)
+    return tasks
+
+
+def annotated(task: dict[str, Any], case: Case, *values: dict[str, Any]) -> dict[str, Any]:
+    results = [{"from_name": case.task.fields(False)[0], "type": "choices", "value": value} for value in values]
+    return {**task, "annotations": [{"id": 1 + n, "result": [result]} for n, result in enumerate(results)]}
+
+
+def test_label_studio_projects_go_out_and_come_back(case: Case, medjudge: Any, tmp_path: Path) -> None:
+    tasks = export_of(case, medjudge, 3)
+    offered = case.task.offered("")
+    config = (case.form.parent / f"label-studio-{case.name}.xml").read_text(encoding="utf-8")
+    assert all(f'value="{value}" hotkey="{key}"' in config for key, value in enumerate(offered, 1))
+    filled = [annotated(task, case, {"choices": [offered[n % 3]]}) for n, task in enumerate(tasks)]
+    export = tmp_path / "export.json"
+    export.write_text(json.dumps(filled), encoding="utf-8")
+    done = medjudge("annotate", case.name, "import", case.run, export)
+    assert f"{len(tasks)} {case.noun} imported" in done.stdout, done.stderr
+    values = list(case.task.choices)
+    assert case.verdicts == [values[n % 3] for n in range(len(tasks))]
+
+    field = "item" if case.task is ITEMS else "second"
+    filled[0]["data"][field] = "another text"
+    part = {"start": 0, "end": 3, "text": offered[0], "labels": ["x"]}
+    filled[1] = annotated(tasks[1], case, part)
+    filled[2] = annotated(tasks[2], case, {"choices": list(offered[:2])}, {"choices": [offered[0]]})
+    export.write_text(json.dumps(filled[:3]), encoding="utf-8")
+    done = medjudge("annotate", case.name, "import", case.run, export)
+    assert done.returncode == 2
+    for message in (
+        f"{field} is not the exported text",
+        "is about a part of the task",
+        f"has 2 choices ({offered[0]}, {offered[1]}), one is expected",
+        "is also in task number 3, annotation 1; keep one",
+    ):
+        assert message in done.stderr
+    assert len(case.records) == len(tasks)
+
+
+def test_a_flat_export_counts_only_what_was_filled_in(case: Case, medjudge: Any, tmp_path: Path) -> None:
+    tasks, field = export_of(case, medjudge, 2), case.task.fields(False)[0]
+    export = tmp_path / "export.json"
+    flat = [{**task["data"], "id": 1, field: case.written[1], "comment": "both", "annotator": 7} for task in tasks]
+    export.write_text(json.dumps(flat), encoding="utf-8")
+    assert f"{len(tasks)} {case.noun} imported" in medjudge("annotate", case.name, "import", case.run, export).stdout
+    assert set(case.verdicts) == {case.read[1]}
+    if case.task is PAIRS:
+        assert {pair.comment for pair in case.records} == {"both"}
+
+
+@pytest.mark.parametrize("case", ["pairs"], indirect=True)
+def test_records_of_unknown_answers_are_refused_with_every_line(case: Case, medjudge: Any, tmp_path: Path) -> None:
+    reverse = {**PAIR, "first": "model-b", "second": "model-a"}
+    lines = [
+        PAIR,
+        {**PAIR, "second": "gpt-9"},
+        {**PAIR, "question_id": "MK-xx-99"},
+        {**PAIR, "second": "model-a"},
+        {**PAIR, "preferred": "A"},
+        {**reverse, "preferred": "first"},
+    ]
+    file = tmp_path / "pairs.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = medjudge("annotate", "pairs", "import", case.run, file)
+    assert done.returncode == 2
+    for message in (
+        "5 problems; nothing was imported",
+        "line 2: no answer of gpt-9 (sample 0) to MK-en-01",
+        "line 3: no answer of model-a (sample 0) to MK-xx-99",
+        "first and second are both model-a",
+        "line 5: preferred",
+        "line 6: dr's verdict is tie in pairs.jsonl, line 1, and first here; keep one of the two",
+    ):
+        assert message in done.stderr
+    assert case.records == []
+    file.write_text(json.dumps(PAIR) + "\n" + json.dumps(reverse) + "\n")  # a tie is a tie in either order
+    assert "1 pairs imported, 1 imported before" in medjudge("annotate", "pairs", "import", case.run, file).stdout
+    assert case.records == [PhysicianPair.model_validate(PAIR)]
+
+
+@pytest.mark.parametrize("case", ["items"], indirect=True)
+def test_records_of_unknown_items_are_refused_with_every_line(case: Case, medjudge: Any, tmp_path: Path) -> None:
+    lines = [ITEM, {**ITEM, "model": "gpt-9"}, {**ITEM, "item": "Is kind"}, {**ITEM, "verdict": "yes"}]
+    file = tmp_path / "items.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in [*lines, {**ITEM, "verdict": "not_met"}]))
+    done = medjudge("annotate", "items", "import", case.run, file)
+    assert done.returncode == 2
+    for message in (
+        "4 problems; nothing was imported",
+        "line 2: no answer of gpt-9 (sample 0) to MK-en-01",
+        "line 3: 'Is kind' is no item of MK-en-01",
+        "line 4: verdict",
+        "line 5: dr's verdict is met in items.jsonl, line 1, and not_met here; keep one of the two",
+    ):
+        assert message in done.stderr
+    assert case.records == []
+    file.write_text(json.dumps(ITEM) + "\n")
+    assert medjudge("annotate", "items", "import", case.run, file).returncode == 0
+    assert case.records == [ItemScore.model_validate(ITEM)]
+
+
+def test_another_plan_and_forms_that_exist_are_kept(planned: Case, medjudge: Any, tmp_path: Path) -> None:
+    again = ("annotate", planned.name, "export", planned.run, "--rater", "dr-a", "--rater", "dr-b", *EXPORT)
+    assert "exists already" in medjudge(*again).stderr
+    assert medjudge(*again, "--out", tmp_path / "again").returncode == 0
+    other = medjudge(*again, "--seed", 5, "--out", tmp_path / "other")
+    assert other.returncode == 2
+    assert "another plan" in other.stderr
+    assert not (tmp_path / "other").exists()
+
+
+def choices_of(unit: Unit, value: int) -> dict[str, str]:
+    """A form in which everything has one value; each item the next one."""
+    return {f"item-{place}": str((value - 1 + place) % 3 + 1) for place in range(len(unit.points))} or {
+        "score": str(value)
+    }
+
+
+def test_the_page_saves_at_once_and_shows_no_name(planned: Case) -> None:
+    run, task = Run(planned.run), planned.task
+    app = annotation_app(run, task.read_plan(run), Access({TOKEN: "dr-a"}), task)
+    client = TestClient(app, base_url=HERE, follow_redirects=False)
+    first, second, *rest = planned.units
+    ids = [unit.item.id for unit in planned.units]
+    assert client.get(f"/answer/{ids[0]}").status_code == 403  # without the link
+    client.get("/", params={"token": TOKEN})
+    client.headers["origin"] = HERE
+    page = client.get(f"/answer/{ids[0]}").text
+    assert "model-" not in page
+    assert page.count('<fieldset data-refusal="') == len(first.points)
+    assert client.get(f"/next/{ids[0]}").headers["location"] == f"/answer/{ids[1]}"
+    incomplete = client.post(f"/answer/{ids[0]}", data={"item-0": "1", "score": "4"})
+    assert incomplete.status_code == 400
+    assert re.search("no verdict on Item 2|第2条.*尚无判断|choose A, the tie or B|请选择A", incomplete.text)
+    assert planned.records == []
+    form = {**choices_of(first, 1), "comment": "the dose"}
+    saved = client.post(f"/answer/{ids[0]}", data={"rater": "dr-a", **form})
+    assert saved.headers["location"] == f"/answer/{ids[1]}?saved={ids[0]}"
+    after = client.get(saved.headers["location"]).text
+    assert re.search("(Pair|Answer) 1 saved|第 1 .*已保存", after)
+    assert f'<a href="/answer/{ids[0]}" data-key="u">' in after
+    values = list(task.choices)
+    assert planned.verdicts == [values[place % 3] for place in range(len(task.keys_of(first)))]
+    assert {record.rater for record in planned.records} == {"dr-a"}
+    if task is PAIRS:
+        assert planned.records[0].comment == "the dose"
+    changed = choices_of(first, 2)
+    assert client.post(f"/answer/{ids[0]}", data={**form, **changed}).status_code == 409
+    client.post(f"/answer/{ids[0]}", data={**changed, "replaces": "yes"})
+    assert planned.verdicts[0] == values[1]
+    assert client.get("/language/zh/" + ids[1]).status_code == 303
+    assert re.search("回答是否符合各条|哪一份回答更好", client.get(f"/answer/{ids[1]}").text)
+    assert client.get("/answer/nothing").status_code == 404
+    client.get("/language/en/" + ids[1])
+    for unit in (second, *rest):
+        client.post(f"/answer/{unit.item.id}", data=choices_of(unit, 2))
+    end = client.get("/").text
+    assert re.search("all 5 (pairs|answers) are (compared|marked) and saved", end)
+    assert f"medjudge {task.checked_by} {planned.run} --judge JUDGE" in end
+
+
+def test_a_pair_that_was_recorded_the_other_way_round_shows_the_same_choice(planned: Case) -> None:
+    if planned.task is not PAIRS:
+        pytest.skip("items have no order")
+    run, item = Run(planned.run), planned.units[0].item
+    one, other = (key.model for key in item.keys)
+    reverse = {"question_id": item.question_id, "first": other, "second": one, "sample": item.sample}
+    pair = PhysicianPair.model_validate({**reverse, "rater": "dr-a", "preferred": "first"})
+    (planned.run / "physician_pairs.jsonl").write_text(pair.model_dump_json() + "\n")
+    client = TestClient(annotation_app(run, PAIRS.read_plan(run), Access({TOKEN: "dr-a"}), PAIRS), base_url=HERE)
+    client.get("/", params={"token": TOKEN})
+    page = client.get(f"/answer/{item.id}").text
+    assert re.findall(r'value="(\d)" aria-pressed="true"', page) == ["3"]
+
+
+@pytest.fixture
+def page(planned: Case, browser: Any) -> Iterator[Any]:
+    """The first page in a browser; at the end its console has reported nothing."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    run = Run(planned.run)
+    app = annotation_app(run, planned.task.read_plan(run), Access({TOKEN: "dr-a"}), planned.task)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    context = browser.new_context(viewport={"width": 1200, "height": 800})
+    complaints: list[str] = []
+    opened = context.new_page()
+    opened.on("console", lambda message: complaints.append(message.text))
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.goto(f"http://127.0.0.1:{listening.getsockname()[1]}/?token={TOKEN}")
+    opened.wait_for_selector("h1")
+    opened.wait_for_load_state()
+    yield opened
+    context.close()
+    server.should_exit = True
+    thread.join()
+    assert not complaints
+
+
+def press(page: Any, key: str) -> None:
+    """Presses a key that leads to another screen."""
+    page.wait_for_load_state()
+    page.wait_for_timeout(450)
+    with page.expect_navigation(timeout=60_000):
+        page.keyboard.press(key)
+    page.wait_for_selector("h1")
+    page.wait_for_load_state()
+
+
+@pytest.mark.parametrize("case", ["pairs"], indirect=True)
+def test_keys_compare_in_a_browser(planned: Case, page: Any) -> None:
+    left, right = (page.locator(".pair .answer").nth(side).bounding_box() for side in (0, 1))
+    assert abs(left["y"] - right["y"]) < 2
+    assert left["x"] + left["width"] <= right["x"]
+    for key in ("1", "2", "u", "3", "s", "3"):  # the second is compared again, the third skipped
+        press(page, key)
+    assert planned.verdicts == ["first", "second", "second"]
+    ids = [unit.item.id for unit in planned.units]
+    assert [planned.task.keys_of(unit)[0] for unit in planned.units if unit.item.id != ids[2]][:3] == [
+        planned.task.key_of(record) for record in planned.records
+    ]
+
+
+@pytest.mark.parametrize("case", ["items"], indirect=True)
+def test_keys_mark_items_in_a_browser_with_the_answer_in_sight(planned: Case, page: Any) -> None:
+    count = len(planned.units[0].points)
+    for _ in range(count - 1):
+        page.keyboard.press("1")
+    page.wait_for_timeout(450)
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.querySelector('.said b').textContent !== ''")
+    assert str(count) in page.inner_text(".said b")
+    for mark in (page.locator(".marks fieldset").nth(count - 1), page.locator(".save")):
+        mark.scroll_into_view_if_needed()
+        box = page.locator(".kept").bounding_box()
+        assert 0 <= box["y"] < 400
+    page.keyboard.press("2")
+    press(page, "Enter")
+    assert planned.verdicts == ["met"] * (count - 1) + ["not_met"]
+    press(page, "u")
+    assert page.locator(".marks input:checked").count() == count
