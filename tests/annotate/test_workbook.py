@@ -109,7 +109,11 @@ def test_a_form_can_show_earlier_input_and_its_problems(listed: list[Unit], tmp_
     entry = next(entry for entry in listed if entry.question.category == "MK")
     path = tmp_path / "to-fix.xlsx"
     write_workbook(
-        path, "dr-a", [entry], {entry.item.id: {"score": 7, "comment": "=no\x07"}}, {entry.item.id: "score is 7"}
+        path,
+        "dr-a",
+        [entry],
+        filled={entry.item.id: {"score": 7, "comment": "=no\x07"}},
+        problems={entry.item.id: "score is 7"},
     )
     (row,) = read_workbook(path).rows
     assert row.cells == {"score": 7, "comment": "=no␇"}
