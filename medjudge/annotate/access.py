@@ -1,4 +1,4 @@
-"""Who may use the scoring pages: whoever has a rater's link, at the server's address, from its own pages."""
+"""Access to the pages: for whoever has a rater's link, at the server's address, from its own pages."""
 
 import re
 import secrets
@@ -21,7 +21,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""What every response carries."""
+"""The headers of every response."""
 
 LANGUAGE_COOKIE = "medjudge-language"
 LOOPBACK = frozenset({"127.0.0.1", "localhost"})
@@ -53,7 +53,7 @@ class Access(NamedTuple):
 
     @property
     def secure(self) -> bool:
-        """Whether browsers reach the pages by TLS only."""
+        """True where browsers reach the pages by TLS only."""
         return self.encrypted or self.public_url.startswith("https:")
 
     def rater_of(self, token: str) -> str | None:
@@ -64,11 +64,11 @@ class Access(NamedTuple):
         return right[0] if right else None
 
     def knows_host(self, host: str) -> bool:
-        """Whether a Host header names this server, and no name that somebody pointed at it (DNS rebinding)."""
+        """True if a Host header names this server, and no name that somebody pointed at it (DNS rebinding)."""
         return names_host(host, self.hosts)
 
     def origins(self, host: str) -> set[str]:
-        """Where forms may come from."""
+        """The origins that forms may come from."""
         own = {f"{'https' if self.encrypted else 'http'}://{host}"}
         return own | ({self.public_url} if self.public_url else set())
 
@@ -83,7 +83,7 @@ def switch_language(language: str, item: str) -> Response:
 
 
 def names_host(header: str, hosts: Container[str]) -> bool:
-    """Whether a Host header names one of some hosts, with or without a port."""
+    """True if a Host header names one of some hosts, with or without a port."""
     match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]+)(:\d+)?", header)
     return match is not None and match[1].lower().strip("[]") in hosts
 

@@ -14,7 +14,7 @@ from medjudge.store import Run, append_lines, repair_last_line
 
 
 class Added(NamedTuple):
-    """How many records were new, in the run already, or replaced another one."""
+    """The numbers of records that were new, in the run already, or replaced another one."""
 
     new: int
     same: int

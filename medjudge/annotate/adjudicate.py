@@ -28,13 +28,13 @@ def _differ(levels: Sequence[int]) -> bool:
 
 
 def open_disputes(run: Run) -> int:
-    """How many disputed answers of a run nobody has adjudicated."""
+    """The number of disputed answers of a run that nobody has adjudicated."""
     settled = {score.answer_key for score in run.adjudicated()}
     return len(disputed(run.physician_scores()).keys() - settled)
 
 
 def adjudication_plan(run: Run, rater: str) -> Plan:
-    """What a third physician adjudicates: the disputed answers that this one did not score and nobody else adjudicated.
+    """The plan of a third physician: the disputed answers that this one did not score and nobody else adjudicated.
 
     Raises:
         InputError: There is none, or the rater's name cannot be one.

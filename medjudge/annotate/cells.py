@@ -38,7 +38,7 @@ class Row(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """What is wrong, and where in the file."""
+    """One thing that is wrong, and its place in the file."""
 
     place: str
     what: str
@@ -147,7 +147,7 @@ def _shown(value: object) -> str:
 
 
 def is_unscored(cells: Mapping[str, object]) -> bool:
-    """Whether score and dimensions are all blank."""
+    """True if score and dimensions are all blank."""
     return all(is_blank(cells.get(field)) for field in SCORE_FIELDS)
 
 
@@ -193,7 +193,7 @@ def column_name(field: str, rater: str) -> str:
 
 def _name(name: str, value: object) -> str:
     if is_blank(value):
-        raise ValueError(f"{name} is missing beside a score (of merged cells only the first has a value)")
+        raise ValueError(f"{name} is missing in a row with a score (of merged cells only the first has a value)")
     if isinstance(value, bool) or artefact(value):
         raise ValueError(f"{name} is {_shown(value)}; format the column as text and type it again")
     # Excel stores every number as a float; an id 17.0 was typed as 17.

@@ -117,7 +117,7 @@ def _candidates(run: Run, question_ids: set[str]) -> _Candidates:
 
 
 def _surprise(run: Run, judge: str | None, teacher: str | None) -> dict[AnswerKey, float]:
-    """How likely the judge's verdict on usable is overturned, 0 to 1, for each answer that it scored.
+    """The chance, 0 to 1, that the judge's verdict on usable is overturned, for each answer that it scored.
 
     Against a teacher: |P(usable) - the teacher's verdict|, above one half where the two differ. Otherwise the smaller
     of P(usable) and its complement. Conformal sets would give the same order: of two labels the uncertain ones are
@@ -166,7 +166,7 @@ def _spread(items: Sequence[Item], categories: Mapping[str, str], groups: Mappin
     drawn: list[Item] = []
 
     def share(part: object, whole: int) -> float:
-        """How full a part is after half an item more (Sainte-Laguë): any number of draws is in proportion."""
+        """The fill of a part after half an item more (Sainte-Laguë): any number of draws is in proportion."""
         return (taken[part] + 0.5) / whole
 
     while len(drawn) < size:
@@ -268,7 +268,7 @@ def read_deferred(run: Run) -> DeferredAnswers:
 
 
 class VerdictOptions(NamedTuple):
-    """What a plan of pairs or items is drawn by.
+    """The options of a plan of pairs or items.
 
     Attributes:
         raters: Their names.

@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"[0-9](\.0+)?")
 
 
 class Asked(NamedTuple):
-    """What a row of a form asks for: a unit of work, or one of its items."""
+    """The unit of work that a row of a form belongs to, or one of its items."""
 
     unit: Unit
     row: int
@@ -45,13 +45,13 @@ class Asked(NamedTuple):
 
 
 AskedOfRater = Mapping[str, Asked]
-"""What a rater is asked for, by row id."""
+"""The rows of a rater's form, by row id."""
 Places = Mapping[tuple[str, str], Sequence[str]]
-"""Where the rows of a rater's item are in a form, by rater and row id."""
+"""The places of a rater's rows in a form, by rater and row id."""
 
 
 class Problem(NamedTuple):
-    """What cannot be imported, and why; `asked` and `row` where it is known which item is meant."""
+    """A row or file that cannot be imported, and why; `asked` and `row` where it is known which item is meant."""
 
     path: Path
     place: str
@@ -84,7 +84,7 @@ class Checked(NamedTuple):
 
 
 class _CheckedRow(NamedTuple):
-    """What a row was asked for, its record where it has a valid one, and its problems."""
+    """The unit that a row belongs to, its record where it has a valid one, and its problems."""
 
     asked: Asked | None
     record: Any
@@ -182,7 +182,7 @@ class Intake:
                 self._keep(record, f"{path.name}, {place}")
 
     def checked(self) -> Checked:
-        """What was collected."""
+        """Everything that was collected."""
         commented = sum(not is_blank(row.cells.get("comment")) for row in self._blank)
         missing: dict[str, dict[str, list[str]]] = {}
         order = self._scheme.category_ids
@@ -194,7 +194,7 @@ class Intake:
         return Checked(self._records, self._problems, len(self._blank), commented, missing, plans)
 
     def _asked_by(self, index: int) -> dict[str, AskedOfRater]:
-        """What each rater of a plan is asked for."""
+        """The rows of each rater of a plan."""
         if index not in self._asked:
             self._asked[index] = {
                 rater: {row_id: Asked(unit, row) for unit in units for row, row_id in enumerate(unit.rows)}
@@ -207,7 +207,7 @@ class Intake:
         self._records.append(record)
 
     def _conflicts(self, record: Any) -> list[str]:
-        """What keeps a record from being added to an earlier one of the same rater and answer."""
+        """Reasons against a record, given an earlier one of the same rater and answer."""
         earlier, place = self._earlier.get(record.key, (None, None))
         if earlier is None or self._task.said(earlier) == self._task.said(record):
             return []
@@ -230,7 +230,7 @@ def require_valid(checked: Checked, task: Task = LEVELS) -> None:
 
 
 def write_problem_form(form: Form, problems: Sequence[Problem]) -> Path | None:
-    """Writes the items of a form that have problems into a new form beside it, to fix and import like the first.
+    """Writes the items of a form that have problems into a new form in its folder, to fix and import like the first.
 
     Returns:
         The file; None where no problem belongs to an item.
@@ -277,7 +277,7 @@ def _plan_of(form: Form, plans: Sequence[Plan | PairPlan | ItemPlan], task: Task
 
 
 def _why_foreign(form: Form, asked: Mapping[str, AskedOfRater], task: Task, scheme: Scheme) -> str | None:
-    """Why a form as a whole cannot belong to this plan; None where it can."""
+    """The reason why a form as a whole cannot belong to this plan; None where it can."""
     raters = {row.rater for row in form.rows}
     if unknown := raters - set(asked):
         return f"belongs to rater {min(unknown)}, and the raters of the plan are {', '.join(asked)}"
@@ -316,7 +316,7 @@ def _check_row(row: FormRow, asked: Mapping[str, AskedOfRater], places: Places, 
 
 
 def _unknown_id(row: FormRow, asked: Mapping[str, AskedOfRater], match: Asked | None) -> str:
-    """What is wrong with the id of a row; `match` is the item that has the row's texts."""
+    """The problem with the id of a row; `match` is the item that has the row's texts."""
     others = [rater for rater, of_rater in asked.items() if row.item_id in of_rater]
     if not row.item_id:
         what = "the ID is missing"

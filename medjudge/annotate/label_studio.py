@@ -20,20 +20,13 @@ _KINDS = ("rating", "choices", "number", "text")
 _OF_THE_DATA = object()  # in place of a value
 
 
-class _Result(NamedTuple):
-    """The value of a control."""
-
-    control: str
-    value: Any
-
-
 class Annotation(NamedTuple):
-    """One annotator's work on one task."""
+    """One annotator's work on one task; `results` are the controls with their values."""
 
     place: str
     data: Mapping[str, Any]
     annotator: Any
-    results: list[_Result]
+    results: list[tuple[str, Any]]
 
 
 def read_label_studio(path: Path, labels: Mapping[str, int] | None) -> list[PhysicianScore]:
@@ -55,7 +48,7 @@ def read_label_studio(path: Path, labels: Mapping[str, int] | None) -> list[Phys
     problems: list[Problem] = []
     controls: set[str] = set()
     for annotation in annotations(path):
-        controls.update(result.control for result in annotation.results)
+        controls.update(control for control, _ in annotation.results)
         cells, wrong = _cells(annotation, (*_SCORES, "comment"))
         if not wrong and not any(name in cells for name in _SCORES):
             continue  # submitted without a score
@@ -108,11 +101,11 @@ def project_suffixes(task: Task, scheme: Scheme) -> dict[str, bool]:
 def labelling_config(task: Task, by_dimensions: bool) -> str:
     """The labelling configuration: the texts, and choices with the keys 1, 2 and so on, or the five dimensions."""
     view = Element("View")
-    beside = view
+    parent_of = view
     for field in (*task.shown, *(("item",) if task.name == "items" else ())):
         if field == "first":
-            beside = SubElement(view, "View", style="display: flex; gap: 2em")
-        parent = SubElement(beside, "View", style="flex: 1") if beside is not view else view
+            parent_of = SubElement(view, "View", style="display: flex; gap: 2em")
+        parent = SubElement(parent_of, "View", style="flex: 1") if parent_of is not view else view
         SubElement(parent, "Header", value=task.headings[field], size="5")
         SubElement(parent, "Text", name=field, value=f"${field}", valueType="text")
     to = {"levels": "answer", "pairs": "first", "items": "item"}[task.name]
@@ -197,7 +190,7 @@ def annotations(path: Path) -> Iterator[Annotation]:
 
 
 def _is_task(task: Any) -> bool:
-    """Whether a JSON value has the shape of a task, down to its results."""
+    """True if a JSON value has the shape of a task, down to its results."""
     if not (
         isinstance(task, dict) and isinstance(task.get("data"), dict) and isinstance(task.get("annotations"), list)
     ):
@@ -218,7 +211,7 @@ def _from_tasks(tasks: list[dict[str, Any]]) -> Iterator[Annotation]:
             place = f"task {task.get('id', f'number {number}')}, annotation {annotation.get('id', 'without id')}"
             # A relation between two regions has no from_name, and is not read.
             results = [
-                _Result(str(result["from_name"]), result.get("value"))
+                (str(result["from_name"]), result.get("value"))
                 for result in annotation.get("result") or []
                 if "from_name" in result
             ]
@@ -237,7 +230,7 @@ def _from_flat(objects: list[dict[str, Any]]) -> Iterator[Annotation]:
         unclear = of_the_data | _before_the_id(task)
         # Ratings and numbers are in a list even if there is only one.
         results = [
-            _Result(name, _OF_THE_DATA if name in unclear else value)
+            (name, _OF_THE_DATA if name in unclear else value)
             for name, values in task.items()
             for value in (values if isinstance(values, list) else [values])
         ]
@@ -252,7 +245,7 @@ def _before_the_id(task: Mapping[str, Any]) -> set[str]:
 
 
 class _Cells(NamedTuple):
-    """What was filled in, by the names of the controls, and what is wrong with it."""
+    """The values by the names of the controls, and the problems with them."""
 
     values: dict[str, object]
     problems: list[str]
@@ -310,7 +303,7 @@ def _rater(annotator: Any) -> str | None:
 
 
 def _missing_keys(annotation: Annotation) -> list[str]:
-    """Why a score cannot be attributed: the task's data lacks a key, or no annotator is named."""
+    """The reasons why a score cannot be attributed: the task's data lacks a key, or no annotator is named."""
     data = annotation.data
     wrong = []
     if missing := [name for name in ("question_id", "model") if data.get(name) in (None, "")]:

@@ -22,7 +22,7 @@ _DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", 
 
 
 class PlanOptions(NamedTuple):
-    """What a plan is drawn by.
+    """The options of a plan of scores.
 
     Attributes:
         raters: Their names or e-mail addresses.
@@ -48,7 +48,7 @@ class PlanOptions(NamedTuple):
         return self._replace(overlap=min(2, len(self.raters))) if self.overlap is None else self
 
     def same_plan(self, other: "PlanOptions") -> bool:
-        """Whether both draw the same plan; the order of the raters makes no difference."""
+        """True if both draw the same plan; the order of the raters makes no difference."""
         first, second = (options.with_defaults()._replace(raters=sorted(options.raters)) for options in (self, other))
         return first == second
 
@@ -96,7 +96,7 @@ class Pair(_Strict):
 
 
 class Plan(_Strict):
-    """Who scores what: `annotation/plan.json` of a run.
+    """The plan of scores: `annotation/plan.json` of a run.
 
     `by_rater` lists each rater's item ids in that rater's order. `left_out` counts the answers that could not be
     chosen, by reason. `list_sha256` is that of the list that `deferred` answers were taken from.
@@ -123,14 +123,14 @@ class Plan(_Strict):
 
     @property
     def options(self) -> PlanOptions:
-        """What the plan was drawn by."""
+        """The options that the plan was drawn by."""
         return PlanOptions(
             list(self.by_rater), self.overlap, self.each, self.which, self.judge, self.teacher, self.seed
         )
 
 
 class PairPlan(_Strict):
-    """Who compares what: `annotation/pair_plan.json` of a run."""
+    """The plan of pairs: `annotation/pair_plan.json` of a run."""
 
     seed: int
     overlap: int
@@ -141,7 +141,7 @@ class PairPlan(_Strict):
 
 
 class ItemPlan(_Strict):
-    """Who marks the items of which answers: `annotation/item_plan.json` of a run."""
+    """The plan of answers whose items are marked: `annotation/item_plan.json` of a run."""
 
     seed: int
     overlap: int
@@ -154,7 +154,7 @@ AnyPlan = TypeVar("AnyPlan", Plan, PairPlan, ItemPlan)
 
 
 class RaterProgress(NamedTuple):
-    """How many answers a rater has to score, and how many of them have a score."""
+    """The number of answers that a rater has to score, and of those that have a score."""
 
     answers: int
     scored: int
@@ -188,7 +188,7 @@ def check_raters(raters: Sequence[str], overlap: int) -> None:
         if problem := rater_problem(name):
             raise InputError(f"--rater '{name}': {problem}")
         if name.casefold() == CONSTRUCTED:
-            raise InputError(f"--rater {name}: this name stands for levels that no physician gave; choose another")
+            raise InputError(f"--rater {name}: this name is kept for levels that no physician gave; choose another")
     folded = [name.casefold() for name in raters]
     if repeated := [name for name in raters if folded.count(name.casefold()) > 1]:
         raise InputError(f"--rater {repeated[0]}: named twice; name each rater once")
@@ -202,7 +202,7 @@ def check_raters(raters: Sequence[str], overlap: int) -> None:
 
 
 def rater_problem(name: str) -> str | None:
-    """Why a name cannot be a rater's, whose form is a file of that name; None if it can."""
+    """The reason why a name cannot be a rater's, whose form is a file of that name; None if it can."""
     if not name.strip() or _NO_FILE_NAME.search(name) or printable(name) != name:
         return "becomes a file name; use letters, digits, '-', '.', '_' or '@'"
     if unseen := invisible(name):

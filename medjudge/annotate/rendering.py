@@ -25,7 +25,7 @@ _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 
 
 class CategoryProgress(NamedTuple):
-    """How many of a category's units are done."""
+    """The progress in one category."""
 
     category: str
     done: int
@@ -33,7 +33,7 @@ class CategoryProgress(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What can be chosen: its value in the form, what the page shows, and a class of the style sheet."""
+    """One choice: its value in the form, what the page shows, and a class of the style sheet."""
 
     value: str
     text: str
@@ -52,40 +52,36 @@ class Group(NamedTuple):
 
 
 class Rubric(NamedTuple):
-    """What the levels mean in one category: the judge's own standard."""
+    """The meaning of the levels in one category: the judge's own standard."""
 
     note: str
     levels: list[tuple[str, str]]
 
 
-class Draft(NamedTuple):
-    """What was sent and could not be saved, and why."""
-
-    chosen: Mapping[str, int] | None = None
-    comment: str = ""
-    message: str = ""
-
-
 class View(NamedTuple):
-    """What a page shows beyond the unit of work.
+    """The rest of a page, in addition to the unit of work.
 
     Attributes:
         saved: The id of the unit that was saved just before; empty for none.
-        draft: What could not be saved.
+        message: Why what was sent could not be saved.
+        chosen: What was sent, unless the page shows what is stored.
+        comment: As it was sent.
         language: The language of the page; that of the question unless set.
         seconds_left: How long the open units will take; None where that is not known yet.
         others: Scores of other raters that this one is to settle.
     """
 
     saved: str = ""
-    draft: Draft = Draft()
+    message: str = ""
+    chosen: Mapping[str, int] | None = None
+    comment: str = ""
     language: str | None = None
     seconds_left: float | None = None
     others: Sequence[PhysicianScore] = ()
 
 
 class Words(NamedTuple):
-    """What a task's pages say in one language."""
+    """The texts of a task's pages in one language."""
 
     page: PageTexts
     form: FormTexts
@@ -122,7 +118,7 @@ def answer_page(
         number: The index of this one in `units`.
         records: The rater's records so far, by what they are about.
     """
-    unit, draft = units[number], view.draft
+    unit = units[number]
     languages = unit.languages
     language = page_language(task, unit, view.language)
     words = words_of(task, unit, language)
@@ -154,12 +150,12 @@ def answer_page(
         steps=words.steps,
         keys=words.verdicts.keys if words.verdicts else keys,
         replaces=bool(own),
-        chosen=chosen_of(task, unit, own) if draft.chosen is None else draft.chosen,
-        comment=draft.comment or (own and getattr(own[0], "comment", None)) or "",
+        chosen=chosen_of(task, unit, own) if view.chosen is None else view.chosen,
+        comment=view.comment or (own and getattr(own[0], "comment", None)) or "",
         back=units[number - 1].item.id if number else None,
         forward=units[number + 1].item.id if number + 1 < len(units) else None,
         saved=saved_number and {"item": view.saved, "number": saved_number},
-        message=draft.message,
+        message=view.message,
     )
 
 
@@ -242,7 +238,7 @@ def rubric_of(category: str, language: str, scheme: Scheme) -> Rubric:
 
 
 def chosen_of(task: Task, unit: Unit, records: Sequence[Any]) -> dict[str, int]:
-    """What a page shows as chosen: the field of the form -> its value."""
+    """The choices that a page shows: the field of the form -> its value."""
     values = list(task.choices)
     if task.name == "items":
         verdicts = {record.item: record.verdict for record in records}
@@ -264,7 +260,7 @@ def chosen_of(task: Task, unit: Unit, records: Sequence[Any]) -> dict[str, int]:
 
 
 def records_from(task: Task, unit: Unit, rater: str, chosen: Mapping[str, int], comment: str) -> list[Any]:
-    """The records that a form of a page stands for.
+    """The records of a form that a page sent.
 
     Raises:
         ValueError: A choice is missing, or none of those offered.

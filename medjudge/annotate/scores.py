@@ -82,7 +82,7 @@ def _problem_with_rater(score: PhysicianScore) -> str | None:
 
 
 def parse_label_map(text: str) -> dict[str, int]:
-    """Reads which level each label stands for.
+    """Reads the level of each label.
 
     Args:
         text: `entailment=5,neutral=3,contradiction=1`, or the path of a file: .csv or .tsv with a label and a level in

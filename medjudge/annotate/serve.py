@@ -23,7 +23,6 @@ from medjudge.annotate.add_scores import add_records, scores_lock
 from medjudge.annotate.adjudicate import disputed
 from medjudge.annotate.plan import ItemPlan, PairPlan, Plan
 from medjudge.annotate.rendering import (
-    Draft,
     View,
     answer_page,
     end_page,
@@ -160,7 +159,7 @@ class _Pages:
         except ValidationError:
             missing = ", ".join(group.name for group in groups_of(unit, words) if group.field not in chosen)
             message = words.page.missing_dimensions.format(names=missing) if missing else words.page.refused
-            return self._again(number, 400, Draft(chosen, comment, message), language)
+            return self._again(number, 400, View(message=message, chosen=chosen, comment=comment, language=language))
         try:
             add_records(self.run, self.task, records, replace="replaces" in fields)
         except (InputError, OSError) as error:
@@ -168,15 +167,17 @@ class _Pages:
             before = [(known.get(self.task.key_of(record)), record) for record in records]
             if any(one is not None and said(one) != said(record) for one, record in before):
                 # Saved in another window; this page showed nothing.
-                return self._again(number, 409, Draft(None, comment, words.page.changed), language)
+                return self._again(number, 409, View(message=words.page.changed, comment=comment, language=language))
             notify(f"error: {error}")
-            return self._again(number, 500, Draft(chosen, comment, words.page.not_saved), language)
+            return self._again(
+                number, 500, View(message=words.page.not_saved, chosen=chosen, comment=comment, language=language)
+            )
         self.saved_at.append(time.monotonic())
         following = self._first_open(number + 1)
         return RedirectResponse(f"/answer/{following}?saved={item}" if following else "/", 303)
 
-    def _again(self, number: int, status: int, draft: Draft, language: str | None) -> Response:
-        view = View(draft=draft, language=language, others=self._others(number))
+    def _again(self, number: int, status: int, view: View) -> Response:
+        view = view._replace(others=self._others(number))
         return HTMLResponse(answer_page(self.task, self.units, number, self.rater, self.records(), view), status)
 
     def _others(self, number: int) -> Sequence[PhysicianScore]:
@@ -195,7 +196,7 @@ class _Pages:
 
 
 def seconds_left(saved_at: Sequence[float], open_answers: int) -> float | None:
-    """How long a rater will take for the open answers.
+    """The time that a rater will take for the open answers.
 
     Args:
         saved_at: When the rater saved scores, in seconds of any clock, ascending.

@@ -22,7 +22,7 @@ from medjudge.records import AgreedScore, PhysicianScore
 from medjudge.store import Run
 
 Filled = Mapping[str, object]
-"""What was filled in, by field."""
+"""The values that were filled in, by field."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Task:
         return () if self.name == "items" else ("comment",)
 
     def offered(self, field: str) -> tuple[str, ...]:
-        """What a form offers in a field."""
+        """The values that a form offers in a field."""
         if self.choices:
             return tuple(words[0] for words in self.choices.values())
         low, high = (0, DIMENSIONS[field]) if field in DIMENSIONS else (1, 5)
@@ -102,7 +102,7 @@ class Task:
         raise ValueError(f"is '{str(value).strip()[:40]}'; one of {offered} is expected, or an empty cell")
 
     def units(self, run: Run, plan: Plan | PairPlan | ItemPlan) -> dict[str, list[Unit]]:
-        """What each rater has to do, in the rater's order.
+        """The work of each rater, in the rater's order.
 
         Raises:
             InputError: An answer of the plan is no longer in the run.

@@ -1,4 +1,4 @@
-"""What a rater works on at a time: one answer or two, with the question and the conversation before it."""
+"""A unit of a rater's work: one answer or two, with the question and the conversation before it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ class Unit(NamedTuple):
 
     @property
     def by_dimensions(self) -> bool:
-        """Whether the five dimensions are filled in, and not the score."""
+        """True if the five dimensions are filled in, and not the score."""
         return self.scheme.category(self.question.category).scored_by == "dimensions"
 
     @property
@@ -86,7 +86,7 @@ def answer_fields(unit: Unit) -> tuple[str, ...]:
 def units_of(
     run: Run, items: Sequence[Item | Pair], by_rater: Mapping[str, Sequence[str]], file: Path, points: bool = False
 ) -> dict[str, list[Unit]]:
-    """What each rater has to do, in the rater's order.
+    """The work of each rater, in the rater's order.
 
     Args:
         items: The answers or pairs of a plan.
@@ -127,7 +127,7 @@ def printable(text: str) -> str:
 
 
 def same_text(text: str, expected: str) -> bool:
-    """Whether two texts are equal except for white space, which spreadsheet programs change."""
+    """True if two texts are equal except for white space, which spreadsheet programs change."""
     return _bare(text) == _bare(expected)
 
 

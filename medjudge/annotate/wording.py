@@ -1,4 +1,4 @@
-"""What forms and pages say to a rater: `scoring_form.yaml` and `scoring_page.yaml` of each language."""
+"""Texts of forms and pages: `scoring_form.yaml` and `scoring_page.yaml` of each language."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
@@ -42,7 +42,7 @@ class FormTexts(Texts):
 
 
 class PageTexts(Texts):
-    """What the page of `annotate serve` says in one language (`scoring_page.yaml`)."""
+    """The texts of the page of `annotate serve` in one language (`scoring_page.yaml`)."""
 
     lang: str
     language_name: str
@@ -93,7 +93,7 @@ class PageTexts(Texts):
 
 
 class VerdictTexts(Texts):
-    """What forms and pages of pairs (`pair_form.yaml`) or items (`item_form.yaml`) say in one language.
+    """Texts of forms and pages of pairs (`pair_form.yaml`) or items (`item_form.yaml`) in one language.
 
     Attributes:
         done: How many are done, with `{done}` and `{total}`.

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import zip_longest
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from medjudge.annotate.cells import DIMENSIONS, Problem
@@ -78,7 +79,7 @@ def write_workbook(
         rater: Named on the first sheet.
         listed: At least one unit, in the order of the rows in their sheet.
         filled: Row id -> cells to fill in beforehand.
-        problems: Row id -> what has to be fixed; shown beside the row.
+        problems: Row id -> what has to be fixed; shown at the end of the row.
 
     Raises:
         InputError: openpyxl is not installed.
@@ -131,7 +132,7 @@ def read_workbook(path: Path, scheme: Scheme = LLMEVAL_MED, task: Task = LEVELS)
 
 
 def _write_first_sheet(sheet: Any, rater: str, listed: Sequence[Unit], task: Task) -> None:
-    """How to fill in the form: a column per language of the scheme."""
+    """Instructions for the form: a column per language of the scheme."""
     from openpyxl.styles import Alignment, Font
 
     sheet.title = _FIRST_SHEET
@@ -241,28 +242,13 @@ def _write_headings(sheet: Any, fields: Sequence[str], task: Task) -> None:
     sheet.print_title_rows = "1:1"
 
 
-class _Styles(NamedTuple):
-    """Styles, created once: openpyxl compares every new one with all others."""
-
-    wrapped: Any
-    centred: Any
-    heading: Any
-    first: Any
-    further: Any
-    small: Any
-    bold: Any
-    large: Any
-    yellow: Any
-    grey: Any
-    unlocked: Any
-
-
 @cache
-def _styles() -> _Styles:
+def _styles() -> SimpleNamespace:
+    """The styles of cells, created once: openpyxl compares every new one with all others."""
     from openpyxl.styles import Alignment, Border, Font, PatternFill, Protection, Side
 
     line, faint = Side(style="thin", color="808080"), Side(style="hair", color="C0C0C0")
-    return _Styles(
+    return SimpleNamespace(
         wrapped=Alignment(wrap_text=True, vertical="top"),
         centred=Alignment(horizontal="center", vertical="top"),
         heading=Alignment(wrap_text=True, vertical="center", horizontal="center"),

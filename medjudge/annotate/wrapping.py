@@ -1,4 +1,4 @@
-"""How many lines a text takes in a column, and where a long one is cut into rows."""
+"""The lines that a text takes in a column, and the parts into which a long one is cut."""
 
 import unicodedata
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def _pieces(text: str, width: int) -> Iterator[str]:
 
 
 def _end_of_part(line: str, start: int, room: int) -> int:
-    """Where `room` columns from `start` on end."""
+    """The end of `room` columns from `start` on."""
     end = start
     while room > 0:
         room -= _advance(line[end])

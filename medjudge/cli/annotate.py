@@ -27,7 +27,7 @@ class Format(str, Enum):
 
 
 class Which(str, Enum):
-    """How answers are chosen."""
+    """Ways to choose answers."""
 
     random = "random"
     informative = "informative"

@@ -31,7 +31,7 @@ OpenPage = Annotated[bool, typer.Option("--open/--no-open", help="Open the page 
 def network_of(
     host: str, port: int | None, certificate: Path | None, key: Path | None, public_url: str | None
 ) -> Network:
-    """Where pages listen; links that other machines keep need a port that stays."""
+    """The address of the pages; links that other machines keep need a port that stays."""
     from medjudge.workflows.network import Network
 
     network = Network(host, port or 0, certificate, key, public_url)

@@ -36,14 +36,14 @@ FormFormat = Literal["xlsx", "label-studio"]
 
 
 class RaterForms(NamedTuple):
-    """How many answers one rater got, and in which files."""
+    """The number of answers of one rater, and their files."""
 
     answers: int
     files: list[Path]
 
 
 class WithoutScore(NamedTuple):
-    """How many answers of a plan the run's judge left unscored."""
+    """The number of answers of a plan that the run's judge left unscored."""
 
     judge: str
     answers: int
@@ -80,7 +80,7 @@ class ExportedForms:
 
 @dataclass(frozen=True)
 class ImportedScores:
-    """What came back.
+    """The result of an import.
 
     Attributes:
         to_fix: Forms with the items that could not be imported.
@@ -98,7 +98,7 @@ class ImportedScores:
 
     @property
     def informative(self) -> bool:
-        """Whether some answers are no random sample, so that the scores cannot validate a judge."""
+        """True if some answers are no random sample, so that the scores cannot validate a judge."""
         return any(isinstance(plan, Plan) and plan.which != "random" for plan in self.checked.plans)
 
     def as_json(self) -> dict[str, Any]:
@@ -191,7 +191,7 @@ class VerdictForms(NamedTuple):
 
 
 class AddedVerdicts(NamedTuple):
-    """How many verdicts were new, in the run already, replaced another one, or are still blank; and all problems."""
+    """The numbers of verdicts that were new, in the run already, replaced or still blank; and all problems."""
 
     new: int
     same: int

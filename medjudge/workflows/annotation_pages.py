@@ -42,7 +42,7 @@ class AnnotationPages:
         self.listener.serve(self._app)
 
     def open_units(self) -> dict[str, int]:
-        """How much each rater still has to do."""
+        """The number of units that each rater has left."""
         units = self.task.units(self.run, self.plan)
         done = {(record.rater, self.task.key_of(record)) for record in self.task.kept(self.run)}
         return {
