@@ -80,14 +80,9 @@ def write_workbook(
         listed: At least one unit, in the order of the rows in their sheet.
         filled: Row id -> cells to fill in beforehand.
         problems: Row id -> what has to be fixed; shown at the end of the row.
-
-    Raises:
-        InputError: openpyxl is not installed.
     """
-    try:
-        from openpyxl import Workbook
-    except ImportError:
-        raise InputError(f"{path}: writing .xlsx needs openpyxl; pip install 'medjudge[annotate]'") from None
+    from openpyxl import Workbook  # takes a while to import
+
     workbook = Workbook()
     workbook.properties.creator = "medjudge"
     workbook.properties.title = f"Scoring form of {rater}"
