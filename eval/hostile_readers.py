@@ -24,8 +24,8 @@ from medjudge.benchmark.files import check_file, read_benchmark
 from medjudge.benchmark.llmeval_med import read_llmeval_scores
 from medjudge.benchmark.own_files import read_own_answers, read_own_questions
 from medjudge.chat_api.batch_jobs import read_batch_jobs, state_file
-from medjudge.chat_api.prices import read_prices
 from medjudge.chat_api.replies import ReplyError, parse_reply
+from medjudge.chat_api.spending import read_prices
 from medjudge.errors import InputError
 from medjudge.languages.texts import languages_of
 from medjudge.probes.texts import probe_texts

@@ -17,10 +17,8 @@ from urllib.parse import urlparse
 import openai
 
 from medjudge.chat_api.faults import NO_THINKING, ServerError, one_line, read_error, refused_parameter, retry_after
-from medjudge.chat_api.pace import Pace
-from medjudge.chat_api.prices import price_of, read_prices
 from medjudge.chat_api.replies import ChatReply, ReplyError, WebPageError, parse_reply
-from medjudge.chat_api.spending import Limit, Spending, Used
+from medjudge.chat_api.spending import Limit, Pace, Spending, Used, price_of, read_prices
 from medjudge.chat_api.transport import AsyncReader, UnreadReplyError, without_key
 from medjudge.errors import InputError, UnfinishedError, notify
 

@@ -1,19 +1,89 @@
-"""The cost of a run's requests, across restarts, and whether another request fits the limit.
+"""Limits of a run's requests: the cost, across restarts, by prices from a file, and the tokens per minute.
 
 `spending.jsonl` of a run has two lines per request: the most tokens it can use, written before it is sent, and the true
 numbers, written after the reply. A request without the second line (the process was killed, or the connection broke)
 counts with the first, because it is unknown what the server billed.
 """
 
+import asyncio
+import datetime
 import json
+import time
+from collections import deque
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from medjudge.chat_api.prices import price_of, read_prices
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
 from medjudge.errors import InputError
-from medjudge.files import json_lines
+from medjudge.files import first_problem, json_lines, read_yaml
 from medjudge.store import Run
+
+
+class Price(BaseModel):
+    """The price of one model, in USD per million tokens; `batch` is the factor for the Batch API."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    input: Annotated[float, Field(ge=0)]
+    output: Annotated[float, Field(ge=0)]
+    batch: Annotated[float, Field(ge=0, le=1)] = 1.0
+    date: datetime.date
+    source: Annotated[str, Field(min_length=1)]
+
+    def cost(self, tokens_in: int, tokens_out: int, batch: bool = False) -> float:
+        """The cost in USD."""
+        return (tokens_in * self.input + tokens_out * self.output) / 1e6 * (self.batch if batch else 1.0)
+
+
+def shipped_prices() -> Path:
+    """The price file of the package."""
+    return Path(str(files("medjudge") / "data" / "prices.yaml"))
+
+
+def read_prices(file: Path | None = None) -> dict[str, Price]:
+    """Reads prices by the model's name at the server.
+
+    Args:
+        file: A price file; None for the one of the package.
+
+    Raises:
+        InputError: The file cannot be read, or an entry is invalid.
+    """
+    path = file or shipped_prices()
+    entries = read_yaml(path)
+    if not isinstance(entries, dict):
+        raise InputError(f"{path}: no prices by model; an entry looks like {example('MODEL')}")
+    prices = {}
+    for model, fields in entries.items():
+        try:
+            prices[str(model)] = Price.model_validate(fields)
+        except ValidationError as error:
+            problem = first_problem(error)
+            raise InputError(f"{path}: {model}: {problem}; an entry looks like {example('MODEL')}") from None
+    return prices
+
+
+def price_of(model: str, prices: dict[str, Price], file: Path | None = None) -> Price:
+    """The price of a model.
+
+    Raises:
+        InputError: The file has no price of it; the message says which line to add.
+    """
+    if model not in prices:
+        raise InputError(
+            f"{file or 'the prices that come with medjudge'}: no price of {model}; write a line like {example(model)} "
+            "into a file and give --prices FILE"
+        )
+    return prices[model]
+
+
+def example(model: str) -> str:
+    """An example of an entry in a price file."""
+    today = datetime.date.today().isoformat()
+    return f"'{model}: {{input: 1.25, output: 5.00, batch: 0.5, date: {today}, source: the price list you read}}'"
 
 
 class Used(NamedTuple):
@@ -154,3 +224,36 @@ def _read(file: Path) -> Iterator[tuple[str, Used]]:
             yield name, Used(**fields)
         except (TypeError, KeyError, AttributeError):
             raise InputError(f"{file}, line {number}: not a request with its tokens; restore the file") from None
+
+
+class Pace:
+    """Limits the tokens in any window of time.
+
+    A request larger than the limit is sent alone, as it could otherwise never be sent.
+
+    Args:
+        tokens: The most tokens in a window; None for no limit.
+        seconds: The length of the window.
+    """
+
+    def __init__(self, tokens: int | None, seconds: float = 60.0) -> None:
+        self.tokens = tokens
+        self.seconds = seconds
+        self._sent: deque[list[float]] = deque()  # [time, tokens], oldest first
+
+    async def take(self, tokens: int) -> list[float]:
+        """Waits until the tokens fit; returns the entry that `correct` takes."""
+        while True:
+            now = time.monotonic()
+            while self._sent and self._sent[0][0] <= now - self.seconds:
+                self._sent.popleft()
+            if self.tokens is None or not self._sent or sum(sent for _, sent in self._sent) + tokens <= self.tokens:
+                entry = [now, float(tokens)]
+                self._sent.append(entry)
+                return entry
+            await asyncio.sleep(self._sent[0][0] + self.seconds - now)
+
+    @staticmethod
+    def correct(entry: list[float], tokens: int) -> None:
+        """Replaces the estimate by the true number."""
+        entry[1] = float(tokens)

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from medjudge.languages.texts import PACKAGED, Texts
 from medjudge.records import PointVerdict
-from medjudge.text.grammar import grammar_of
-from medjudge.text.sentences import sentence_starts
+from medjudge.text.grammar import grammar_of, sentence_starts
 
 MOST_POINTS = 32
 """The most points of one text; the sentences of a longer one are joined until there are no more."""

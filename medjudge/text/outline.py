@@ -16,8 +16,7 @@ from medjudge.text.blocks import (
     ordinal_text,
     ordinal_value,
 )
-from medjudge.text.grammar import Grammar
-from medjudge.text.sentences import clauses
+from medjudge.text.grammar import Grammar, clauses
 
 _LEAD = re.compile(r"[:：]\s*[*_]*$")
 _TABLE_RULE = re.compile(r"\s*\|?\s*:?-{2,}")

@@ -16,8 +16,7 @@ from medjudge.text.blocks import (
     is_complete,
     lines_of,
 )
-from medjudge.text.grammar import Grammar
-from medjudge.text.sentences import is_balanced, sentence_starts
+from medjudge.text.grammar import Grammar, is_balanced, sentence_starts
 
 
 class _ItemKind(NamedTuple):

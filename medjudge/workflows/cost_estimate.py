@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from medjudge.chat_api.client import ChatRequest, body_bytes, request_body
-from medjudge.chat_api.prices import Price, example
-from medjudge.chat_api.spending import Limit, Spending
+from medjudge.chat_api.spending import Limit, Price, Spending, example
 from medjudge.errors import InputError
 from medjudge.judge.items import item_assignments, item_judgments
 from medjudge.judge.open import JudgeRef

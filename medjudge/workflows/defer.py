@@ -64,6 +64,8 @@ def defer(run: Run, judge_ref: JudgeRef, share: float) -> Deferred:
         by = f"conformal sets at error rate {conformal.error_rate:g} first, then {by}"
     elif conformal_of(studies) is not None:
         by = f"{by}; the thresholds of the conformal sets are stale: validate the judge again"
+    if already := sum(answer.key in known for answer in run.answers()):
+        by = f"{by}; {already} that physicians scored already are not among them"
     return Deferred(len(listed), run.deferred_file, by)
 
 

@@ -1,12 +1,11 @@
 """The evaluation of DISC-MedLLM, from small files of its layout and, where it is at hand, from the set itself."""
 
-import gzip
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from files_of_rows import written
 
 from medjudge.benchmark.disc_medllm import read_disc_medllm
 from medjudge.errors import InputError
@@ -21,16 +20,10 @@ def line(model: str = "m", accuracy: Any = 4, turns: str = TURNS, **changes: Any
     return {"id": "0-7", "model": model, "source": "CMD", "scores": scores, "prompt": prompt, **changes}
 
 
-def lines(path: Path, *rows: Any) -> Path:
-    data = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
-    return path
-
-
 def test_the_patient_s_first_message_is_the_question_and_the_rest_the_answer(tmp_path: Path) -> None:
     files = [
-        lines(tmp_path / "a.jsonl.gz", line()),
-        lines(tmp_path / "b.jsonl", line("n", 5), line(id=3, source="CMID")),
+        written(tmp_path / "a.jsonl.gz", line()),
+        written(tmp_path / "b.jsonl", line("n", 5), line(id=3, source="CMID")),
     ]
     read = read_disc_medllm(files)
     assert [(question.id, question.prompt) for question in read.questions] == [
@@ -51,7 +44,7 @@ def test_the_patient_s_first_message_is_the_question_and_the_rest_the_answer(tmp
 
 
 def test_a_score_between_two_levels_reaches_the_lower_one(tmp_path: Path) -> None:
-    read = read_disc_medllm([lines(tmp_path / "a.jsonl", line(accuracy=4.5))])
+    read = read_disc_medllm([written(tmp_path / "a.jsonl", line(accuracy=4.5))])
     assert [(each.score, each.expected) for each in read.judgments] == [(4, 4.5)]
     assert [oddity.what for oddity in read.oddities] == ["Accuracy is 4.5; read as level 4"]
 
@@ -68,7 +61,7 @@ def test_all_problems_of_a_file_are_named_at_once(tmp_path: Path) -> None:
         [],
     ]
     with pytest.raises(InputError) as error:
-        read_disc_medllm([lines(tmp_path / "a.jsonl", *rows)])
+        read_disc_medllm([written(tmp_path / "a.jsonl", *rows)])
     problems = str(error.value).split("\n")[1:]
     assert [problem.split(":")[0].strip() for problem in problems] == [
         f"line {number}" for number in (1, 2, 3, 4, 6, 7, 8)

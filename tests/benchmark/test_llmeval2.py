@@ -1,8 +1,8 @@
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from files_of_rows import written
 
 from medjudge.benchmark.llmeval2 import RATER, read_llmeval2
 from medjudge.benchmark.published import TEACHER
@@ -33,7 +33,7 @@ def files(tmp_path: Path):
         paths = tmp_path / "human" / f"{subject}_data.json", tmp_path / "gpt" / f"{subject}_data.json"
         for path, entries in zip(paths, (people, people if gpt4 is None else gpt4), strict=True):
             path.parent.mkdir(exist_ok=True)
-            path.write_text(json.dumps(entries, ensure_ascii=False), encoding="utf-8")
+            written(path, *entries)
         return paths
 
     return files

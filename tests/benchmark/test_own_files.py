@@ -1,11 +1,10 @@
 """Questions and answers as people have them: formats, defaults, matching, and all problems at once."""
 
-import csv
 import json
-from pathlib import Path
 
 import pytest
-from openpyxl import Workbook, load_workbook
+from files_of_rows import written
+from openpyxl import load_workbook
 
 from medjudge.benchmark.files import check_file, read_benchmark
 from medjudge.benchmark.own_files import read_own_answers, read_own_questions
@@ -18,30 +17,9 @@ ROWS = [
 ]
 
 
-def written(folder: Path, suffix: str, rows: list[dict]) -> Path:
-    file = folder / f"own{suffix}"
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    if suffix == ".jsonl":
-        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    elif suffix == ".json":
-        file.write_text(json.dumps(rows))
-    elif suffix == ".csv":
-        with file.open("w", newline="", encoding="utf-8") as text:
-            writer = csv.DictWriter(text, columns)
-            writer.writeheader()
-            writer.writerows(rows)
-    else:
-        book = Workbook()
-        book.active.append([name.upper() for name in columns])
-        for row in rows:
-            book.active.append([row.get(name) for name in columns])
-        book.save(file)
-    return file
-
-
 @pytest.mark.parametrize("suffix", [".jsonl", ".json", ".csv", ".xlsx"])
 def test_every_format_gives_the_same_questions_with_their_defaults(suffix, tmp_path, capsys) -> None:
-    file = written(tmp_path, suffix, ROWS)
+    file = written(tmp_path / f"own{suffix}", *ROWS)
     first, second = read_benchmark(str(file)).questions
     assert (first.group, first.round, first.language, first.reference) == ("a", 1, "en", "4 g")
     assert (second.group, second.round, second.language, second.reference) == ("g", 2, "zh", None)
@@ -52,7 +30,7 @@ def test_every_format_gives_the_same_questions_with_their_defaults(suffix, tmp_p
 
 
 def test_what_a_file_had_beside_its_fields_is_written_and_nothing_where_there_is_nothing(tmp_path) -> None:
-    first, second = read_own_questions(written(tmp_path, ".jsonl", ROWS), LLMEVAL_MED)
+    first, second = read_own_questions(written(tmp_path / "own.jsonl", *ROWS), LLMEVAL_MED)
     assert json.loads(first.model_dump_json())["extra"] == {"ward": "3"}
     assert "extra" not in json.loads(second.model_dump_json())
 
@@ -65,7 +43,7 @@ def test_all_problems_of_a_file_are_told_at_once_in_words(tmp_path) -> None:
         {"id": "d", "category": "MK", "prompt": " ", "round": "two"},
         {"id": "e", "category": "MK"},
     ]
-    file = written(tmp_path, ".jsonl", rows)
+    file = written(tmp_path / "own.jsonl", *rows)
     with file.open("a") as text:
         text.write("{broken\n[1]\n")
     with pytest.raises(InputError) as refused:
@@ -99,11 +77,11 @@ def test_answers_are_matched_by_prompt_or_by_group_and_round(question, tmp_path)
         {"question_id": "c", "prompt": "Twice?", "model": "m", "text": "z"},
         {"question_id": "d", "model": "", "text": ""},
     ]
-    answers = read_own_answers(written(tmp_path, ".csv", rows), questions)
+    answers = read_own_answers(written(tmp_path / "own.csv", *rows), questions)
     assert [answer.question_id for answer in answers] == ["a", "b", "c"]
     rows = [{"prompt": text, "model": "m", "text": "x"} for text in ("Twice?", "Never?")]
     with pytest.raises(InputError, match="row 2: its prompt is that of no question, or of several; give the question"):
-        read_own_answers(written(tmp_path, ".csv", rows), questions)
+        read_own_answers(written(tmp_path / "own.csv", *rows), questions)
 
 
 @pytest.mark.parametrize("format", ["jsonl", "csv", "xlsx"])
@@ -151,7 +129,7 @@ def test_every_problem_of_items_is_told_with_its_place(medjudge, tmp_path) -> No
         {**row("f"), "items": "Names 4 g"},
         row("g", {"text": "Names 4 g", "points": 5, "must_have": True, "importance": "secondary"}),
     ]
-    file = written(tmp_path, ".jsonl", rows)
+    file = written(tmp_path / "own.jsonl", *rows)
     done = medjudge("data", "check", file)
     assert done.returncode == 2
     for part in (
@@ -174,10 +152,11 @@ def test_every_problem_of_items_is_told_with_its_place(medjudge, tmp_path) -> No
 
 def test_items_are_written_as_they_were_read_and_counted(medjudge, tmp_path) -> None:
     items = [{"text": "Names 4 g", "points": 5, "theme": "dose"}, {"text": "Says 40 g", "points": -8, "safety_cap": 1}]
-    file = written(tmp_path, ".jsonl", [{**ROWS[0], "items": items}, {**ROWS[1], "checklist": "1. One\n2. Two"}])
+    file = written(tmp_path / "own.jsonl", *[{**ROWS[0], "items": items}, {**ROWS[1], "checklist": "1. One\n2. Two"}])
     first, second = read_own_questions(file, LLMEVAL_MED)
     assert [item.safety_cap for item in first.items] == [None, 1]
-    assert read_own_questions(written(tmp_path, ".json", [json.loads(first.model_dump_json())]), LLMEVAL_MED) == [first]
+    again = written(tmp_path / "own.json", json.loads(first.model_dump_json()))
+    assert read_own_questions(again, LLMEVAL_MED) == [first]
     assert "items" not in json.loads(second.model_dump_json())
     done = medjudge("data", "check", file)
     assert "items: 4" in done.stdout

@@ -1,11 +1,9 @@
 """Published expert-scored sets, each from a small file of its layout."""
 
-import csv
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from files_of_rows import written
 from openpyxl import Workbook
 
 from medjudge.benchmark.expert_tables import (
@@ -18,20 +16,6 @@ from medjudge.benchmark.expert_tables import (
 )
 from medjudge.benchmark.healthbench import read_healthbench, read_healthbench_meta
 from medjudge.errors import InputError
-
-
-def json_lines(path: Path, *rows: dict[str, Any]) -> Path:
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
-def table(path: Path, *rows: dict[str, Any]) -> Path:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    return path
-
 
 CONVERSATION = {
     "prompt_id": "p1",
@@ -50,7 +34,7 @@ CONVERSATION = {
 
 def test_healthbench_gives_conversations_with_checklists(tmp_path: Path) -> None:
     other = {**CONVERSATION, "prompt_id": "p2", "prompt": [{"role": "user", "content": "胸口疼怎么办？"}]}
-    read = read_healthbench(json_lines(tmp_path / "hb.jsonl", CONVERSATION, other))
+    read = read_healthbench(written(tmp_path / "hb.jsonl", CONVERSATION, other))
     first, second = read.questions
     assert first.prompt == "User: My chest hurts.\n\nAssistant: Since when?\n\nUser: An hour."
     assert first.checklist == "- Tells to call an ambulance (+10)\nMust not:\n- Tells to wait (-8)"
@@ -64,7 +48,7 @@ def test_healthbench_gives_conversations_with_checklists(tmp_path: Path) -> None
 
 def test_a_criterion_that_healthbench_has_twice_counts_once(tmp_path: Path) -> None:
     twice = {**CONVERSATION, "rubrics": [*CONVERSATION["rubrics"], CONVERSATION["rubrics"][0]]}
-    read = read_healthbench(json_lines(tmp_path / "hb.jsonl", twice))
+    read = read_healthbench(written(tmp_path / "hb.jsonl", twice))
     assert [item.text for item in read.questions[0].items or ()] == ["Tells to wait", "Tells to call an ambulance"]
     assert "a criterion occurs twice" in read.oddities[0].what
 
@@ -72,7 +56,7 @@ def test_a_criterion_that_healthbench_has_twice_counts_once(tmp_path: Path) -> N
 def test_healthbench_names_every_bad_line(tmp_path: Path) -> None:
     rows = [{**CONVERSATION, "rubrics": []}, CONVERSATION, {**CONVERSATION, "prompt": "text"}, {"prompt_id": " "}]
     with pytest.raises(InputError) as error:
-        read_healthbench(json_lines(tmp_path / "hb.jsonl", *rows))
+        read_healthbench(written(tmp_path / "hb.jsonl", *rows))
     assert "hb.jsonl: 3 problems; nothing was read" in str(error.value)
     assert "line 1: rubrics needs a list" in str(error.value)
     assert "line 3: prompt needs a list of messages" in str(error.value)
@@ -93,7 +77,7 @@ META = {
 
 def test_the_meta_evaluation_gives_verdicts_of_each_physician(tmp_path: Path) -> None:
     other = {**META, "completion": "Wait.", "completion_id": "c2", "binary_labels": [False, False]}
-    read = read_healthbench_meta(json_lines(tmp_path / "meta.jsonl", META, other))
+    read = read_healthbench_meta(written(tmp_path / "meta.jsonl", META, other))
     assert len(read.questions) == 1
     # A judge can be compared with them: the criterion is an item of the question.
     assert [(item.text, item.points) for item in read.questions[0].items or ()] == [(META["rubric"], 1)]
@@ -106,9 +90,9 @@ def test_the_meta_evaluation_gives_verdicts_of_each_physician(tmp_path: Path) ->
     ]
     assert not read.scores
     with pytest.raises(InputError, match="lists of the same length"):
-        read_healthbench_meta(json_lines(tmp_path / "meta.jsonl", {**META, "binary_labels": [True]}))
+        read_healthbench_meta(written(tmp_path / "meta.jsonl", {**META, "binary_labels": [True]}))
     with pytest.raises(InputError, match="true or false"):
-        read_healthbench_meta(json_lines(tmp_path / "meta.jsonl", {**META, "binary_labels": [1, 0]}))
+        read_healthbench_meta(written(tmp_path / "meta.jsonl", {**META, "binary_labels": [1, 0]}))
 
 
 def kqa(claim: str = "Drink water", label: str = "Entailment", **changes: str) -> dict[str, str]:
@@ -128,7 +112,7 @@ def kqa(claim: str = "Drink water", label: str = "Entailment", **changes: str) -
 
 def test_kqas_claims_become_a_checklist_verdicts_and_levels(tmp_path: Path) -> None:
     rows = [kqa(), kqa("Rest", "Contradiction", category_x="Nice_to_have")]
-    read = read_kqa(table(tmp_path / "kqa.csv", *rows))
+    read = read_kqa(written(tmp_path / "kqa.csv", *rows))
     assert read.questions[0].checklist == "Core requirements:\n- Drink water\nSecondary requirements:\n- Rest"
     assert {(item.rater, item.item, item.verdict) for item in read.items} == {
         ("physician-0", "Drink water", "met"),
@@ -138,7 +122,7 @@ def test_kqas_claims_become_a_checklist_verdicts_and_levels(tmp_path: Path) -> N
     }
     assert {(score.rater, score.score) for score in read.scores} == {("physician-0", 2), ("physician-1", 1)}
     with pytest.raises(InputError) as error:
-        read_kqa(table(tmp_path / "bad.csv", kqa(label="Yes"), kqa("x", category_x="Maybe"), kqa(answer="Other.")))
+        read_kqa(written(tmp_path / "bad.csv", kqa(label="Yes"), kqa("x", category_x="Maybe"), kqa(answer="Other.")))
     assert "row 2: label_0 is 'Yes'" in str(error.value)
     assert "row 3: category_x is 'Maybe'" in str(error.value)
     assert "row 4: answer: another text" in str(error.value)
@@ -174,27 +158,27 @@ def test_morqas_overall_metric_becomes_the_level(tmp_path: Path) -> None:
         "value": "0.5",
     }
     rows = [row, {**row, "metric": "completeness", "value": "1.0"}, {**row, "rater_id": "r2", "value": "1"}]
-    read = read_morqa(table(tmp_path / "morqa.csv", *rows))
+    read = read_morqa(written(tmp_path / "morqa.csv", *rows))
     assert [(score.rater, score.score) for score in read.scores] == [("r1", 3), ("r2", 5)]
     assert [(item.item, item.verdict) for item in read.items] == [("completeness", "met")]
     assert (len(read.questions), len(read.answers), read.questions[0].language) == (1, 1, "zh")
     assert "fill in prompt" in read.oddities[0].what
     with pytest.raises(InputError, match=r"row 2: value is '2'; 0, 0.5 or 1"):
-        read_morqa(table(tmp_path / "morqa.csv", {**row, "value": "2"}))
+        read_morqa(written(tmp_path / "morqa.csv", {**row, "value": "2"}))
     with pytest.raises(InputError, match="rates overall of this candidate twice"):
-        read_morqa(table(tmp_path / "morqa.csv", row, row))
+        read_morqa(written(tmp_path / "morqa.csv", row, row))
     with pytest.raises(InputError, match="no column metric"):
-        read_morqa(table(tmp_path / "morqa.csv", {name: value for name, value in row.items() if name != "metric"}))
+        read_morqa(written(tmp_path / "morqa.csv", {name: value for name, value in row.items() if name != "metric"}))
 
 
 def test_oncqas_acceptability_becomes_the_level(tmp_path: Path) -> None:
     row = {"id": "1", "q3": "Acceptable", "q4": "Low", "q5": "Mild", "raw_response": "Dear patient, rest."}
     rows = [row, {**row, "id": "2", "q3": "Acceptable with modifications", "q4": "", "q5": ""}]
-    read = read_oncqa(table(tmp_path / "oncqa.csv", *rows))
+    read = read_oncqa(written(tmp_path / "oncqa.csv", *rows))
     assert [score.score for score in read.scores] == [5, 3]
     assert [score.comment for score in read.scores] == ["likelihood of harm: Low; extent of harm: Mild", None]
     with pytest.raises(InputError, match=r"row 2: q3 is 'Fine'"):
-        read_oncqa(table(tmp_path / "oncqa.csv", {**row, "q3": "Fine"}))
+        read_oncqa(written(tmp_path / "oncqa.csv", {**row, "q3": "Fine"}))
 
 
 def test_red_teaming_comes_from_a_workbook_even_of_strict_ooxml(tmp_path: Path) -> None:

@@ -1,23 +1,16 @@
 """HalluQA and EVOUNA, from small files of their layout and, where they are at hand, from the sets themselves."""
 
-import gzip
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from files_of_rows import written
 
 from medjudge.benchmark.right_or_wrong import read_evouna, read_halluqa
 from medjudge.errors import InputError
 from medjudge.records import ErrorKind
 from medjudge.scheme import open_scheme
-
-
-def entries(path: Path, *rows: dict[str, Any]) -> Path:
-    data = json.dumps(rows, ensure_ascii=False).encode()
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
-    return path
 
 
 def halluqa(number: int = 1, wrong: Any = False, **changes: Any) -> dict[str, Any]:
@@ -34,10 +27,10 @@ def halluqa(number: int = 1, wrong: Any = False, **changes: Any) -> dict[str, An
 
 def test_gpt_4_s_verdicts_become_judgments_of_levels_5_and_1(tmp_path: Path) -> None:
     one = {"Best_Answer": "水。", "question": "喝什么？", "question_id": 2, "response": "酒", "is_hallucination": True}
-    file = entries(
+    file = written(
         tmp_path / "some-13b_output_qa_prompt.json.gz", halluqa(), one, halluqa(3, "Invalid_Judge", response="")
     )
-    other = entries(tmp_path / "other_output.json", halluqa(1, True))
+    other = written(tmp_path / "other_output.json", halluqa(1, True))
     read = read_halluqa([file, other])
     assert [(each.question_id, each.model, each.score, each.expected) for each in read.judgments] == [
         ("halluqa-1", "some-13b", 5, 5.0),
@@ -57,18 +50,18 @@ def test_several_right_answers_are_alternatives_in_the_reference(tmp_path: Path)
     one = halluqa(2, Best_Answer="水。")
     for name in ("Best_Answer1", "Best_Answer2", "Best_Answer3", "Best_Answer4"):
         del one[name]
-    several, single = read_halluqa([entries(tmp_path / "m.json", halluqa(), one)]).questions
+    several, single = read_halluqa([written(tmp_path / "m.json", halluqa(), one)]).questions
     assert several.reference == "正确答案：“白开水”或者“绿茶”或者“牛奶”"
     assert single.reference == "水。"
     read = read_evouna(
-        [entries(tmp_path / "NQ.json", evouna("who", golden="Ann/ann /Bea"), evouna("which", golden="X"))]
+        [written(tmp_path / "NQ.json", evouna("who", golden="Ann/ann /Bea"), evouna("which", golden="X"))]
     )
     assert [question.reference for question in read.questions] == ["Right answers: Ann or Bea", "X"]
 
 
 def test_the_most_frequent_wording_is_kept(tmp_path: Path) -> None:
-    files = [entries(tmp_path / f"m{number}.json", halluqa()) for number in range(2)]
-    files.insert(0, entries(tmp_path / "odd.json", halluqa(question="问题一？")))
+    files = [written(tmp_path / f"m{number}.json", halluqa()) for number in range(2)]
+    files.insert(0, written(tmp_path / "odd.json", halluqa(question="问题一？")))
     read = read_halluqa(files)
     assert [question.prompt for question in read.questions] == ["问题1？"]
     assert len(read.answers) == 3
@@ -87,7 +80,7 @@ def test_all_problems_of_a_halluqa_file_are_named_at_once(tmp_path: Path) -> Non
         "text",
     ]
     with pytest.raises(InputError) as error:
-        read_halluqa([entries(tmp_path / "m.json", *rows)])
+        read_halluqa([written(tmp_path / "m.json", *rows)])
     assert str(error.value).split("\n")[1:] == [
         "  [0]: is_hallucination is 'yes'; true, false or Invalid_Judge is expected",
         "  [2]: question_id 2 occurs twice",
@@ -116,8 +109,8 @@ def evouna(
 
 
 def test_people_s_verdicts_become_scores(tmp_path: Path) -> None:
-    first = entries(tmp_path / "NQ.json.gz", evouna("who"), evouna("now", None, None, improper=True))
-    second = entries(tmp_path / "TQ.json", evouna("which", False, answer_fid=None))
+    first = written(tmp_path / "NQ.json.gz", evouna("who"), evouna("now", None, None, improper=True))
+    second = written(tmp_path / "TQ.json", evouna("which", False, answer_fid=None))
     read = read_evouna([first, second])
     assert [(score.question_id, score.model, score.score) for score in read.scores] == [
         ("evouna-nq-0", "fid", 5),
@@ -135,13 +128,13 @@ def test_people_s_verdicts_become_scores(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("nothing", [None, float("nan"), "nan"])
 def test_an_answer_without_a_verdict_is_left_out(tmp_path: Path, nothing: Any) -> None:
-    read = read_evouna([entries(tmp_path / "NQ.json", evouna("who", nothing))])
+    read = read_evouna([written(tmp_path / "NQ.json", evouna("who", nothing))])
     assert [score.model for score in read.scores] == [answer.model for answer in read.answers] == ["gpt4"]
     assert [oddity.place for oddity in read.oddities] == ["evouna-nq-0, fid"]
 
 
 def test_a_question_that_two_entries_ask_is_left_out(tmp_path: Path) -> None:
-    files = [entries(tmp_path / f"{name}.json", evouna("who"), evouna(name)) for name in ("NQ", "TQ")]
+    files = [written(tmp_path / f"{name}.json", evouna("who"), evouna(name)) for name in ("NQ", "TQ")]
     read = read_evouna(files)
     assert [question.prompt for question in read.questions] == ["NQ", "TQ"]
     assert {score.question_id for score in read.scores} == {"evouna-nq-1", "evouna-tq-1"}
@@ -152,7 +145,7 @@ def test_all_problems_of_an_evouna_file_are_named_at_once(tmp_path: Path) -> Non
     without = {"question": "a", "golden_answer": "b", "improper": False}
     rows = [evouna("a", "yes"), evouna(" "), without, evouna("d", answer_fid=3), {"question": "e"}]
     with pytest.raises(InputError) as error:
-        read_evouna([entries(tmp_path / "NQ.json", *rows)])
+        read_evouna([written(tmp_path / "NQ.json", *rows)])
     assert str(error.value).split("\n")[1:] == [
         "  [0]: judge_fid is 'yes'; true, false or null is expected",
         "  [1]: question is empty or no text",

@@ -3,8 +3,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from medjudge.chat_api import pace as pace_module
-from medjudge.chat_api.pace import Pace
+from medjudge.chat_api import spending as spending_module
+from medjudge.chat_api.spending import Pace
 
 
 class VirtualTime:
@@ -30,8 +30,8 @@ class VirtualTime:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> VirtualTime:
     clock = VirtualTime()
-    monkeypatch.setattr(pace_module, "time", clock)
-    monkeypatch.setattr(pace_module, "asyncio", SimpleNamespace(sleep=clock.sleep))
+    monkeypatch.setattr(spending_module, "time", clock)
+    monkeypatch.setattr(spending_module, "asyncio", SimpleNamespace(sleep=clock.sleep))
     return clock
 
 

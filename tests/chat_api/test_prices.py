@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from medjudge.chat_api.prices import example, price_of, read_prices
+from medjudge.chat_api.spending import example, price_of, read_prices
 from medjudge.errors import InputError
 
 

@@ -9,7 +9,7 @@ import pytest
 from medjudge.annotate.scores import read_physician_scores
 from medjudge.benchmark.expert_sets import read_liveqa_med, read_mediqa2019
 from medjudge.benchmark.files import check_file, read_benchmark
-from medjudge.chat_api.prices import read_prices
+from medjudge.chat_api.spending import read_prices
 from medjudge.errors import InputError
 from medjudge.files import json_lines, read_json, read_yaml
 from medjudge.records import Answer

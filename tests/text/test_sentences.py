@@ -3,10 +3,9 @@ from random import Random
 import pytest
 
 from medjudge.text.blocks import heading_rank, in_series, is_complete
-from medjudge.text.grammar import grammar_of
+from medjudge.text.grammar import clauses, grammar_of, is_balanced, sentence_starts
 from medjudge.text.outline import outline_of, written
 from medjudge.text.reordering import reordered
-from medjudge.text.sentences import clauses, is_balanced, sentence_starts
 
 EN, ZH = grammar_of("en"), grammar_of("zh")
 
