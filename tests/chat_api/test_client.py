@@ -20,7 +20,7 @@ from medjudge.chat_api.client import (
     check_server,
     request_body,
 )
-from medjudge.chat_api.faults import refused_parameter, retry_after
+from medjudge.chat_api.faults import retry_after
 from medjudge.chat_api.spending import Limit, Spending, Used
 from medjudge.errors import InputError, UnfinishedError
 from medjudge.store import Run
@@ -101,22 +101,6 @@ def test_a_refused_parameter_is_left_out_from_then_on(chat_server, capsys) -> No
     assert capsys.readouterr().err.count("continues without") == 3
 
 
-@pytest.mark.parametrize(
-    ("status", "message", "named", "left_out"),
-    [
-        (400, "This response_format type is unavailable now", None, "response_format"),
-        (422, "Unexpected keys in the request: {'response_format'}", None, "response_format"),
-        (400, "Unsupported value: 'temperature' does not support 0", None, "temperature"),
-        (400, "blocked: the patient's temperature is 39 and max_tokens is too small", None, None),
-        (400, "max_tokens is too large: 1024. The window is 512; see max_completion_tokens", "max_tokens", None),
-        (400, "the maximum context length is 512 tokens, reduce max_tokens", "max_tokens", None),
-        (500, "response_format", "response_format", None),
-    ],
-)
-def test_only_a_parameter_that_is_refused_is_left_out(status, message, named, left_out) -> None:
-    assert refused_parameter(status, message, named) == left_out
-
-
 def test_retry_after_is_read_in_all_its_forms() -> None:
     soon = format_datetime(datetime.now(timezone.utc) + timedelta(seconds=30), usegmt=True)
     past = format_datetime(datetime.now(timezone.utc) - timedelta(seconds=30), usegmt=True)
@@ -182,35 +166,29 @@ def test_a_stop_does_not_wait_for_requests_that_wait(chat_server, sleeps) -> Non
     assert max(sleeps.completed, default=0) < 10
 
 
-def test_a_server_that_is_gone_ends_the_run_and_not_every_request_of_it(chat_server) -> None:
+@pytest.mark.parametrize(
+    ("act", "reason", "attempts"),
+    [
+        (failure(503, "down"), "503", 2),
+        (failure(400, "no such adapter"), "no such adapter", 1),
+        (completion("half of", "odd"), "broke off: odd", 2),
+    ],
+    ids=["it is gone", "it refuses all", "its replies break off"],
+)
+def test_a_server_that_fails_throughout_ends_the_run_and_not_every_request_of_it(
+    chat_server, act: Act, reason: str, attempts: int
+) -> None:
     calls = itertools.count()
-    server = chat_server(lambda _: completion("yes") if next(calls) == 0 else failure(503, "down"))
+    server = chat_server(lambda _: completion("yes") if next(calls) == 0 else act)
     client = ChatClient("--judge openai:m", "m", QUICK._replace(base_url=server.url, attempts=2, concurrency=1))
-    seen: list[str] = []
-
-    async def ask(request: ChatRequest) -> None:
-        try:
-            await client.ask(request)
-            seen.append("reply")
-        except RequestError:
-            seen.append("failed")
-
-    with pytest.raises(UnfinishedError, match=r"the last 11 requests all failed .*503"):
-        list(client.gather([REQUEST] * 500, ask))
-    assert seen == ["reply"] + ["failed"] * 10
-
-
-def test_a_server_that_refuses_every_request_ends_the_run(chat_server) -> None:
-    server = chat_server(lambda _: failure(400, "no such adapter"))
-    client = ChatClient("--judge openai:m", "m", QUICK._replace(base_url=server.url, concurrency=1))
 
     async def ask(request: ChatRequest) -> None:
         with contextlib.suppress(RequestError):
             await client.ask(request)
 
-    with pytest.raises(UnfinishedError, match=r"the last 11 requests all failed .*no such adapter"):
+    with pytest.raises(UnfinishedError, match=rf"the last 11 requests all failed .*{reason}"):
         list(client.gather([REQUEST] * 500, ask))
-    assert len(server.asked) == 11
+    assert len(server.asked) == 1 + 11 * attempts
 
 
 def test_connections_that_are_cut_at_the_start_are_tried_again(chat_server) -> None:
