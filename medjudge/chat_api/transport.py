@@ -1,4 +1,4 @@
-"""HTTP clients for the openai package that guard what comes in: its size is limited, and the API key is not in it.
+"""Names of a server and its models, and HTTP clients that limit what comes in and keep the API key out of it.
 
 A server, or a proxy in front of it, may repeat the request in its reply. What is read here ends up in judgments,
 accounts and messages, so the key is replaced before anything else sees it.
@@ -7,9 +7,11 @@ accounts and messages, so the key is replaced before anything else sees it.
 import os
 import re
 from typing import Any, NoReturn
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import openai
+
+from medjudge.errors import InputError
 
 MOST_BYTES = 8_000_000
 """The most bytes of a reply to one chat, uncompressed: over 100 times the longest answer of present models."""
@@ -20,6 +22,11 @@ _MOST_REDIRECTS = 5
 _SHORTEST_KEY = 8
 # JSON can spell any character as its number. `\\\\` comes first, so that an escaped backslash never starts an escape.
 _ESCAPE = re.compile(rb"\\\\|\\/|\\u00[2-7][0-9A-Fa-f]")
+
+_PREFIX = "openai:"
+_OPENAI = "https://api.openai.com/v1"
+_LOOPBACK = ("127.0.0.1", "::1", "0.0.0.0")
+_PORTS = {"http": 80, "https": 443}
 
 
 class UnreadReplyError(openai.OpenAIError):
@@ -111,3 +118,43 @@ def _plain(escape: re.Match[bytes]) -> bytes:
         return escape[0]
     character = b"/" if escape[0] == rb"\/" else bytes([int(escape[0][2:], 16)])
     return escape[0] if character in b'"\\\x7f' else character
+
+
+def server_model(name: str, option: str) -> str | None:
+    """The model that `openai:MODEL` names; None where `name` is something else.
+
+    Args:
+        option: The option that the name was given to, such as `--judge`.
+
+    Raises:
+        InputError: Nothing stands behind `openai:`.
+    """
+    if not name.startswith(_PREFIX):
+        return None
+    if name == _PREFIX:
+        raise InputError(f"{option} openai: no model is named; write, for example, {option} openai:gpt-4o")
+    return name.removeprefix(_PREFIX)
+
+
+def server_address(base_url: str | None) -> str | None:
+    """One spelling of a server's address, for records and comparisons; None for OpenAI's.
+
+    A trailing slash, capitals, the usual port, a user's name and a query make no other server, and `localhost` is the
+    same machine by any of its names.
+
+    Args:
+        base_url: What `--base-url` gave; None for the server that OPENAI_BASE_URL names, or OpenAI's.
+    """
+    url = (base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI).strip()
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").rstrip("."), parts.port
+    except ValueError:
+        return url
+    if host in _LOOPBACK:
+        host = "localhost"
+    place = f"[{host}]" if ":" in host else host
+    if port is not None and port != _PORTS.get(parts.scheme):
+        place += f":{port}"
+    address = f"{parts.scheme}://{place}{parts.path.rstrip('/')}"
+    return None if address == _OPENAI else address

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from medjudge.chat_api.client import Server, check_server
-from medjudge.chat_api.naming import server_model
 from medjudge.chat_api.spending import Limit, Spending
+from medjudge.chat_api.transport import server_model
 from medjudge.errors import InputError
 from medjudge.judge.api import ApiJudge, ReplyOptions, file_name
 from medjudge.judge.folder import CARD_FILE, JudgeCard, card_in_use, load_judge, read_card

@@ -11,11 +11,10 @@ import numpy as np
 
 from medjudge.files import write_json, write_whole
 from medjudge.records import Question
-from medjudge.refine.decide import Scored
 from medjudge.refine.findings import Finding, FlawedQuestions
 from medjudge.refine.material import Material, Rounds, Target, Unscored, text_sha256, write_lines
 from medjudge.refine.proposals import Outcome, Proposal
-from medjudge.refine.trials import Change, kept_texts
+from medjudge.refine.trials import Change, Scored, kept_texts
 from medjudge.rounds import level_of
 from medjudge.statistics.bootstrap import Resampling
 from medjudge.statistics.estimates import Estimate, rounded

@@ -16,8 +16,8 @@ from medjudge.answer.thinking import ThinkingOptions, check_thinking
 from medjudge.answer.transformers_engine import TransformersEngine, require_chat_model
 from medjudge.answer.vllm_engine import Asked, VllmEngine, VllmMemory
 from medjudge.chat_api.client import Server, check_server
-from medjudge.chat_api.naming import server_address, server_model
 from medjudge.chat_api.spending import Limit, Spending
+from medjudge.chat_api.transport import server_address, server_model
 from medjudge.errors import InputError
 from medjudge.models.hardware import report_peak_memory
 from medjudge.models.loading import commit, model_name

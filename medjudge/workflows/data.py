@@ -6,16 +6,20 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from medjudge.benchmark.disc_medllm import SCHEME as CONSULTATIONS
-from medjudge.benchmark.disc_medllm import read_disc_medllm
 from medjudge.benchmark.expert_sets import SCHEME, read_liveqa_2479, read_liveqa_med, read_mediqa2019
 from medjudge.benchmark.expert_tables import read_kqa, read_morqa, read_oncqa, read_red_teaming
-from medjudge.benchmark.healthbench import read_healthbench, read_healthbench_meta
+from medjudge.benchmark.json_sets import (
+    CONSULTATIONS,
+    REFERENCE_QA,
+    read_disc_medllm,
+    read_evouna,
+    read_halluqa,
+    read_healthbench,
+    read_healthbench_meta,
+)
 from medjudge.benchmark.llmeval2 import read_llmeval2
 from medjudge.benchmark.llmeval_med import Oddity, read_llmeval_scores
 from medjudge.benchmark.published import TEACHER, PublishedSet
-from medjudge.benchmark.right_or_wrong import SCHEME as REFERENCE_QA
-from medjudge.benchmark.right_or_wrong import read_evouna, read_halluqa
 from medjudge.errors import InputError
 from medjudge.judge.api import file_name
 from medjudge.records import Question

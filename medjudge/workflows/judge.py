@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 from medjudge.answer.vllm_engine import VllmMemory
 from medjudge.chat_api.batch_jobs import read_batch_jobs
 from medjudge.chat_api.client import Server
-from medjudge.chat_api.naming import server_address
 from medjudge.chat_api.spending import Limit, Spending
+from medjudge.chat_api.transport import server_address
 from medjudge.errors import InputError, UnfinishedError, notify
 from medjudge.item_records import ItemJudgment
 from medjudge.judge.api import ApiJudge, ReplyOptions

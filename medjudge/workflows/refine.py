@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from medjudge.answer.transformers_engine import require_chat_model
 from medjudge.chat_api.client import check_server
-from medjudge.chat_api.naming import server_model
 from medjudge.chat_api.spending import Spending
+from medjudge.chat_api.transport import server_model
 from medjudge.errors import InputError
 from medjudge.judge.folder import CARD_FILE, KINDS, read_card
 from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from files_of_rows import written
 
-from medjudge.benchmark.disc_medllm import read_disc_medllm
+from medjudge.benchmark.json_sets import read_disc_medllm
 from medjudge.errors import InputError
 from medjudge.scheme import open_scheme
 

@@ -14,7 +14,7 @@ from medjudge.benchmark.expert_tables import (
     read_oncqa,
     read_red_teaming,
 )
-from medjudge.benchmark.healthbench import read_healthbench, read_healthbench_meta
+from medjudge.benchmark.json_sets import read_healthbench, read_healthbench_meta
 from medjudge.errors import InputError
 
 CONVERSATION = {

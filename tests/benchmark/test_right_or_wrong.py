@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from files_of_rows import written
 
-from medjudge.benchmark.right_or_wrong import read_evouna, read_halluqa
+from medjudge.benchmark.json_sets import read_evouna, read_halluqa
 from medjudge.errors import InputError
 from medjudge.records import ErrorKind
 from medjudge.scheme import open_scheme

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from chat_server import Act, ChatServer, completion, failure
 
-from medjudge.chat_api.naming import server_address
+from medjudge.chat_api.transport import server_address
 from medjudge.store import Run
 
 GOOD = '{"rationale": "So.", "score": 4}'

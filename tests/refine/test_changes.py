@@ -1,9 +1,8 @@
 import subprocess
 
-from medjudge.refine.decide import Decision
 from medjudge.refine.outcome import changed_questions, unified, version_lines
 from medjudge.refine.proposals import Outcome, Proposal
-from medjudge.refine.trials import Change
+from medjudge.refine.trials import Change, Decision
 from medjudge.rubrics.render import rubric
 
 

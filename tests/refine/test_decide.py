@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from medjudge.refine.decide import Scored, Trial, decide
+from medjudge.refine.trials import Scored, Trial, decide
 
 
 def scored(before, after, physician, cluster) -> Scored:
