@@ -90,6 +90,11 @@ class ChatTemplate:
         ids: list[int] = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
         return ChatPrompt(ids, any(str(text).rstrip().endswith(begin) for begin, _ in THOUGHT_MARKS))
 
+    def too_long(self, prompt: ChatPrompt, window: int) -> Reply:
+        """The reply to a prompt that leaves no room for an answer in the model's window."""
+        reason = f"prompt of {len(prompt.ids)} tokens does not fit the window of {window}"
+        return Reply("", reason, tokens_in=len(prompt.ids), tokens_out=0)
+
     def reply(self, prompt: ChatPrompt, tokens: Sequence[int], ended: bool) -> Reply:
         """The answer that the generated tokens hold, and the thought before it.
 

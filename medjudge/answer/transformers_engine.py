@@ -161,28 +161,26 @@ class TransformersEngine:
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         chats = [self.template.prompt(request.messages) for request in requests]
-        prompts = [chat.ids for chat in chats]
-        room = [self.window - len(prompt) for prompt in prompts]
+        lengths = [len(chat.ids) + self.max_new_tokens for chat in chats]
+        fitting = [index for index, chat in enumerate(chats) if len(chat.ids) < self.window]
         # A prompt that leaves less room than `max_new_tokens` gets a batch of its own; the others are sorted by length.
-        tight = [index for index in range(len(prompts)) if 0 < room[index] < self.max_new_tokens]
-        roomy = [index for index in range(len(prompts)) if room[index] >= self.max_new_tokens]
-        lengths = [len(prompt) + self.max_new_tokens for prompt in prompts]
+        roomy = [index for index in fitting if lengths[index] <= self.window]
+        tight = [[index] for index in fitting if lengths[index] > self.window]
 
         def generated(batch: Sequence[int]) -> list[Reply]:
             return self._generated([chats[index] for index in batch], [requests[index].seed for index in batch])
 
         with progress_bar(len(requests), f"answering ({self.name})", "answer") as bar:
-            for index in set(range(len(prompts))) - {*tight, *roomy}:
-                reason = f"prompt of {len(prompts[index])} tokens does not fit the window of {self.window}"
-                yield index, Reply("", reason, tokens_in=len(prompts[index]), tokens_out=0)
+            for index in set(range(len(chats))) - set(fitting):
+                yield index, self.template.too_long(chats[index], self.window)
                 bar.update()
             if self.continuous:
-                for index, reply in self._continuously(chats, sorted([*roomy, *tight])):
+                for index, reply in self._continuously(chats, fitting):
                     yield index, reply
                     bar.update()
-            if self.continuous:
+            if self.continuous:  # it is off once it has failed
                 return
-            for group in (roomy, *([index] for index in tight)):
+            for group in (roomy, *tight):
                 for batch, replies in self.memory.run(group, lengths, generated):
                     yield from zip(batch, replies, strict=True)
                     bar.update(len(batch))

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from medjudge.answer.conversation import Reply, Request
-from medjudge.answer.thinking import ChatPrompt, ChatTemplate, ThinkingOptions
+from medjudge.answer.thinking import ChatTemplate, ThinkingOptions
 from medjudge.answer.transformers_engine import TOP_P, chat_tokenizer
 from medjudge.errors import InputError
 from medjudge.models.loading import model_name, window
@@ -101,21 +101,21 @@ class VllmEngine:
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         """As `Engine.answer`."""
         chats = [self.template.prompt(request.messages) for request in requests]
-        prompts = [chat.ids for chat in chats]
-        fitting = [index for index, ids in enumerate(prompts) if len(ids) < self.window]
-        for index in set(range(len(prompts))) - set(fitting):
-            reason = f"prompt of {len(prompts[index])} tokens does not fit the window of {self.window}"
-            yield index, Reply("", reason, tokens_in=len(prompts[index]), tokens_out=0)
+        fitting = [index for index, chat in enumerate(chats) if len(chat.ids) < self.window]
+        for index in set(range(len(chats))) - set(fitting):
+            yield index, self.template.too_long(chats[index], self.window)
         with progress_bar(len(fitting), f"answering ({self.name})", "answer") as bar:
             for start in range(0, len(fitting), _CHUNK):
                 group = fitting[start : start + _CHUNK]
                 outputs = self.llm.generate(
-                    [{"prompt_token_ids": prompts[index]} for index in group],
-                    [self._sampling(requests[index].seed, len(prompts[index])) for index in group],
+                    [{"prompt_token_ids": chats[index].ids} for index in group],
+                    [self._sampling(requests[index].seed, len(chats[index].ids)) for index in group],
                     use_tqdm=False,
                 )
                 for index, output in zip(group, outputs, strict=True):
-                    yield index, self._reply(chats[index], output.outputs[0])
+                    written = output.outputs[0]
+                    ended = written.finish_reason != "length"
+                    yield index, self.template.reply(chats[index], written.token_ids, ended)
                 bar.update(len(group))
 
     def _sampling(self, seed: int, prompt_tokens: int) -> Any:
@@ -125,9 +125,6 @@ class VllmEngine:
             seed=seed % 2**63,
             max_tokens=min(self.max_new_tokens, self.window - prompt_tokens),
         )
-
-    def _reply(self, chat: ChatPrompt, completion: Any) -> Reply:
-        return self.template.reply(chat, completion.token_ids, ended=completion.finish_reason != "length")
 
 
 def longest_chat(template: ChatTemplate, asked: Asked, max_new_tokens: int) -> int:

@@ -1,6 +1,6 @@
 import subprocess
 
-from medjudge.refine.outcome import changed_questions, unified, version_lines
+from medjudge.refine.outcome import changed_questions, unified
 from medjudge.refine.proposals import Outcome, Proposal
 from medjudge.refine.trials import Change, Decision
 from medjudge.rubrics.render import rubric
@@ -30,14 +30,3 @@ def test_the_diff_makes_new_checklists_and_changes_rubrics(tmp_path, question) -
     assert "q2" not in unified(changes)
     new = changed_questions([question(), question(id="q2", checklist="1. old")], changes)
     assert [question.checklist for question in new] == ["1. at most 4 g", "1. old"]
-
-
-def test_versions_of_what_was_not_kept_are_kept_on_record() -> None:
-    before, after = version_lines([change("checklist", "q2", "1. old", "1. new", kept=False)])
-    assert (before["text"], after["text"], after["kept"], after["parent"]) == (
-        "1. old",
-        "1. new",
-        False,
-        before["sha256"],
-    )
-    assert after["held_out"] is None

@@ -90,6 +90,7 @@ def test_every_version_has_its_hash_and_agreement_and_the_diff_applies(refined, 
     assert len(versions) == 2 * summary["proposals"]["proposed"]
     for before, after in zip(versions[::2], versions[1::2], strict=True):
         assert after["parent"] == before["sha256"]
+        assert before["text"] != after["text"]
         if after["kept"]:
             assert after["held_out"]["distance"] < before["held_out"]["distance"]
     tree = tmp_path / "tree" / "checklists"
