@@ -12,7 +12,7 @@ USABLE_FROM = 4
 
 
 def consensus(levels: Iterable[int]) -> int:
-    """Combines several scores of one answer into a level: their mean, rounded down.
+    """Combine several scores of one answer into a level: their mean, rounded down.
 
     Rounding down keeps the paper's rule: the level is usable exactly if the mean is.
     """

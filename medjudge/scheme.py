@@ -238,7 +238,7 @@ def scheme_names() -> list[str]:
 
 
 def open_scheme(source: str) -> Scheme:
-    """Reads a scheme of the package by its name, a scheme's folder, its `scheme.yaml`, or a run's `scheme.json`.
+    """Read a scheme of the package by its name, a scheme's folder, its `scheme.yaml`, or a run's `scheme.json`.
 
     Raises:
         InputError: There is no such scheme, or it breaks a rule.
@@ -259,7 +259,7 @@ def open_scheme(source: str) -> Scheme:
 
 
 def read_scheme(path: Path) -> Scheme:
-    """Reads the copy of a scheme that a run or a converted benchmark keeps.
+    """Read the copy of a scheme that a run or a converted benchmark keeps.
 
     Raises:
         InputError: It is missing or corrupt.

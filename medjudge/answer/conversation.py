@@ -39,7 +39,7 @@ class Engine(Protocol):
     name: str
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
-        """Yields (index of the request, its reply) in any order, as soon as each is made."""
+        """Yield (index of the request, its reply) in any order, as soon as each is made."""
         ...
 
 
@@ -51,7 +51,7 @@ def answer_questions(
     done: Sequence[Answer] = (),
     system: str | None = None,
 ) -> Iterator[Answer]:
-    """Answers every question `samples` times, except for the answers that exist already.
+    """Answer every question `samples` times, except for the answers that exist already.
 
     All first turns run together, then all second turns, and so on. A later turn includes the model's own earlier
     answers of the same sample, as far as the earlier questions are given.

@@ -18,7 +18,7 @@ class PartlyAnswered(NamedTuple):
 
 
 class RayEngine(NamedTuple):
-    """Answers as `TransformersEngine` does, on many workers; each conversation stays on one worker.
+    """Engine that answers as `TransformersEngine` does, on many workers; each conversation stays on one worker.
 
     Attributes:
         name: The model's name in the records.

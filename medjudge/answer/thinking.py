@@ -83,7 +83,7 @@ class ChatTemplate:
         """What a base model writes after its answer: the next turn; None where an end token ends the answer."""
 
     def prompt(self, messages: Sequence[Message]) -> ChatPrompt:
-        """Renders and tokenises a chat, up to the reply."""
+        """Render and tokenise a chat, up to the reply."""
         text = self.tokenizer.apply_chat_template(
             list(messages), add_generation_prompt=True, tokenize=False, **self.switches
         )
@@ -127,7 +127,7 @@ class Parts(NamedTuple):
 
 
 def split_thought(text: str, within: bool = False) -> Parts:
-    """Parts a reply into thought and answer. A thought that never ends leaves no answer.
+    """Part a reply into thought and answer. A thought that never ends leaves no answer.
 
     Args:
         within: Whether the prompt has begun the thought, so that its first mark is not in the text.

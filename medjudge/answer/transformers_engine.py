@@ -30,7 +30,7 @@ _LIKELIEST = 1024
 
 
 def nucleus(scores: torch.Tensor, top_p: float) -> torch.Tensor:
-    """Sets logits outside of the nucleus to minus infinity, (rows, vocabulary) -> the same shape (arXiv 1904.09751).
+    """Set logits outside of the nucleus to minus infinity, (rows, vocabulary) -> the same shape (arXiv 1904.09751).
 
     The nucleus is the fewest likeliest tokens that have a probability of `top_p` together. Sorting all of a large
     vocabulary costs more than a layer of a small model, so the likeliest are sorted alone where they are enough.
@@ -79,12 +79,12 @@ class SeededSampling(LogitsProcessor):
 
 
 def chat_tokenizer(model_id: str, revision: str | None = None) -> PreTrainedTokenizerBase:
-    """Loads a tokenizer, with a plain chat template where it has none; raises InputError if it cannot be loaded."""
+    """Load a tokenizer, with a plain chat template where it has none; raise InputError if it cannot be loaded."""
     return with_chat_template(load_tokenizer(model_id, revision))
 
 
 def require_chat_model(model_id: str) -> None:
-    """Finds out before any work whether the model of a folder or hub id can answer.
+    """Find out before any work whether the model of a folder or hub id can answer.
 
     Raises:
         InputError: It cannot be had.
@@ -186,7 +186,7 @@ class TransformersEngine:
                     bar.update(len(batch))
 
     def _continuously(self, chats: Sequence[ChatPrompt], waiting: Sequence[int]) -> Iterator[tuple[int, Reply]]:
-        """Uses transformers' continuous batching: a new prompt starts as soon as an answer is finished."""
+        """Use transformers' continuous batching: a new prompt starts as soon as an answer is finished."""
         config = GenerationConfig(
             do_sample=False, eos_token_id=self.model.generation_config.eos_token_id, pad_token_id=self.pad_id
         )

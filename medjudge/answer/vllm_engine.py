@@ -18,7 +18,7 @@ lost if the process is killed."""
 
 
 def require_vllm(option: str = "--engine vllm") -> Any:
-    """Imports vLLM; raises InputError, which begins with the option that asked for it, if it is not installed."""
+    """Import vLLM; raise InputError, which begins with the option that asked for it, if it is not installed."""
     os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # stdout is reserved for --json
     try:
         import vllm

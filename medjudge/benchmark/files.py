@@ -44,7 +44,7 @@ class Contents(NamedTuple):
 
 
 def read_benchmark(source: str, scheme: Scheme | None = None) -> Benchmark:
-    """Reads `sample`, a file in LLMEval-Med's format (.json), or questions as .jsonl, a JSON array, .csv or .xlsx.
+    """Read `sample`, a file in LLMEval-Med's format (.json), or questions as .jsonl, a JSON array, .csv or .xlsx.
 
     Args:
         scheme: What the questions belong to; unless given, the scheme beside a questions file, else LLMEval-Med's.
@@ -74,7 +74,7 @@ def read_benchmark(source: str, scheme: Scheme | None = None) -> Benchmark:
 def check_file(
     path: Path, scheme: Scheme | None = None, read_scores: Callable[[Path], list[PhysicianScore]] | None = None
 ) -> Contents:
-    """Reads any file that a station takes and counts what is in it.
+    """Read any file that a station takes and count what is in it.
 
     Args:
         scheme: What questions belong to; as for `read_benchmark`.

@@ -58,7 +58,7 @@ class Scores(NamedTuple):
 
 
 def read_llmeval_med(path: Path, scheme: Scheme = LLMEVAL_MED) -> Benchmark:
-    """Reads a benchmark in LLMEval-Med's format: one object, Chinese category name -> list of questions.
+    """Read a benchmark in LLMEval-Med's format: one object, Chinese category name -> list of questions.
 
     Bare NaN and missing keys become null, numbers become text; each is an oddity with its place.
 
@@ -73,7 +73,7 @@ def read_llmeval_med(path: Path, scheme: Scheme = LLMEVAL_MED) -> Benchmark:
 
 
 def read_llmeval_scores(paths: list[Path], model: str, judge: str, scheme: Scheme = LLMEVAL_MED) -> Scores:
-    """Reads files that Evaluate.py wrote: `model_answer`, `model_answer_score` and `model_answer_judgement`.
+    """Read files that Evaluate.py wrote: `model_answer`, `model_answer_score` and `model_answer_judgement`.
 
     Several files are several judging runs, as for the benchmark's own Aggregate.py: where a file has another answer to
     a question it is a further sample, where it has the same answer it is a further round of judging.

@@ -66,7 +66,7 @@ class _Entry(NamedTuple):
 
 
 def read_own_questions(path: Path, scheme: Scheme) -> list[Question]:
-    """Reads questions.
+    """Read questions.
 
     `group` is the id unless given, `language` is recognized by the script, and `category` may be left out where the
     scheme has only one.
@@ -110,7 +110,7 @@ def read_own_questions(path: Path, scheme: Scheme) -> list[Question]:
 
 
 def read_own_answers(path: Path, questions: Sequence[Question] | None = None) -> list[Answer]:
-    """Reads answers. One without `question_id` belongs to the question with its exact prompt, or its group and round.
+    """Read answers. One without `question_id` belongs to the question with its exact prompt, or its group and round.
 
     Rows of a template that were left blank, without model and text, are no answers.
 

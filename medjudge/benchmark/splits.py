@@ -8,7 +8,7 @@ from medjudge.records import Question
 
 
 def held_out_groups(questions: Sequence[Question], share: float, seed: int) -> set[str]:
-    """Draws whole conversations to hold out, the same share of each category and language.
+    """Draw whole conversations to hold out, the same share of each category and language.
 
     Args:
         questions: The questions to split; the order does not matter.

@@ -95,7 +95,7 @@ class BatchJobs:
         most_requests: int = MOST_REQUESTS,
         most_bytes: int = MOST_BYTES,
     ) -> int:
-        """Writes request files, for as many requests as the cost limit allows.
+        """Write request files, for as many requests as the cost limit allows.
 
         Args:
             requests: (custom id, body) pairs.
@@ -136,11 +136,11 @@ class BatchJobs:
         return self.run.path / "batches" / f"{job.name}.jsonl"
 
     def _reserve(self, job: BatchJob) -> None:
-        """Counts the job with the most that it can cost."""
+        """Count the job with the most that it can cost."""
         self.spending.set(job.name, Used(self.model, job.most_in, job.most_out, known=False, batch=True))
 
     def submit(self) -> None:
-        """Submits every planned job that the server does not have yet.
+        """Submit every planned job that the server does not have yet.
 
         Raises:
             UnfinishedError: The server did not confirm a job; the next start checks whether it exists after all.
@@ -182,7 +182,7 @@ class BatchJobs:
         return {"medjudge_run": str(self.run.manifest()["id"]), "part": job.name}
 
     def refresh(self) -> list[str]:
-        """Fetches the status of every uncollected job; returns a line for each that is still in progress.
+        """Fetch the status of every uncollected job; return a line for each that is still in progress.
 
         Raises:
             UnfinishedError: A job failed as a whole. It is marked as collected, and its requests can be submitted
@@ -227,7 +227,7 @@ class BatchJobs:
         return [job for job in self.uncollected() if job.status in _FINISHED]
 
     def mark_collected(self, job: BatchJob) -> None:
-        """Marks a job as collected and releases its reservation: its results are in the account one by one."""
+        """Mark a job as collected and release its reservation: its results are in the account one by one."""
         self.spending.set(job.name, Used(self.model, 0, 0, known=True, batch=True))
         job.collected = True
         self._save()

@@ -116,7 +116,7 @@ def check_server(option: str, model: str, base_url: str | None, offline: bool, l
 
 
 class ChatClient:
-    """Sends requests to one model.
+    """Client of one model at a server.
 
     Args:
         option: The option that named the model; every error starts with it.
@@ -155,7 +155,7 @@ class ChatClient:
         self._has_more_room = True
 
     def gather(self, work: Iterable[Work], ask: Callable[[Work], Coroutine[Any, Any, Result]]) -> Iterator[Result]:
-        """Runs `ask` on all work, `concurrency` items at a time, and yields each result as it arrives.
+        """Run `ask` on all work, `concurrency` items at a time, and yield each result as it arrives.
 
         After an error nothing new is started. Requests in flight are completed and yielded first, as they are paid for.
         """
@@ -200,7 +200,7 @@ class ChatClient:
             loop.close()
 
     async def ask(self, request: ChatRequest) -> ChatReply:
-        """Sends a request, with retries, and returns the reply.
+        """Send a request, with retries, and return the reply.
 
         Where a thought takes all tokens, the request is sent once more with more; later requests begin with these.
 
@@ -239,7 +239,8 @@ class ChatClient:
                 if self._learnt(error, body):
                     attempt -= 1
                     continue
-                self._stop_where_hopeless(error)
+                if error.of_the_account(self._replied):
+                    raise InputError(f"{self.option} at {self._address()}: {error}") from None
                 if not error.passing:
                     if not error.of_the_chat:
                         self._count_failure(str(error))
@@ -300,19 +301,15 @@ class ChatClient:
             self._sending.discard(asyncio.current_task())
         if reply.tokens_in is None or reply.tokens_out is None:
             self._end(name, None)
-        else:
-            self.pace.correct(entry, reply.tokens_in + reply.tokens_out)
-            self.tokens_per_byte.add(reply.tokens_in, size)
-            self._end(name, (reply.tokens_in, reply.tokens_out))
+            return reply
+        self.pace.correct(entry, reply.tokens_in + reply.tokens_out)
+        self.tokens_per_byte.add(reply.tokens_in, size)
+        self._end(name, (reply.tokens_in, reply.tokens_out))
         return reply
 
     def _end(self, name: str | None, tokens: tuple[int, int] | None) -> None:
-        if name is None or self.spending is None:
-            return
-        if tokens is None:
-            self.spending.lose(name)
-        else:
-            self.spending.end(name, *tokens)
+        if name is not None and self.spending is not None:
+            self.spending.end(name, *tokens) if tokens else self.spending.lose(name)
 
     async def _begin(self, most: Used) -> str | None:
         if self.spending is None:
@@ -346,12 +343,8 @@ class ChatClient:
             self.refused.add(name)
         return True
 
-    def _stop_where_hopeless(self, error: ServerError) -> None:
-        if error.of_the_account(self._replied):
-            raise InputError(f"{self.option} at {self._address()}: {error}") from None
-
     def _count_page(self, page: WebPageError) -> None:
-        """Stops where web pages are all that comes: a page now and then is a proxy's."""
+        """Stop where web pages are all that comes: a page now and then is a proxy's."""
         self._pages_in_a_row += 1
         if not self._replied and self._pages_in_a_row >= min(_MOST_PAGES, self.server.attempts):
             raise InputError(
@@ -368,7 +361,7 @@ class ChatClient:
         return without_key(str(self._client.base_url))
 
     def _requested_pause(self, error: ServerError) -> float | None:
-        """Applies the pause that the server asks for to all requests; None if it asks for none."""
+        """Apply the pause that the server asks for to all requests; None if it asks for none."""
         wait = retry_after(*map(error.headers.get, ("retry-after-ms", "retry-after", "date")))
         if wait is None:
             return None

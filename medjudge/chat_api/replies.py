@@ -79,7 +79,7 @@ MOST_TOKENS = 10_000_000
 
 
 def parse_reply(text: str, headers: Mapping[str, str] | None = None) -> ChatReply:
-    """Parses the body of a response.
+    """Parse the body of a response.
 
     Raises:
         ServerError: It states an error in place of a completion.
@@ -95,7 +95,7 @@ def parse_reply(text: str, headers: Mapping[str, str] | None = None) -> ChatRepl
 
 
 def read_reply(body: Any, headers: Mapping[str, str] | None = None) -> ChatReply:
-    """Reads a parsed chat completion. Token counts that cannot be true are unknown ones, so they lower no cost.
+    """Read a parsed chat completion. Token counts that cannot be true are unknown ones, so they lower no cost.
 
     Raises:
         ServerError: The body states an error in place of a completion.

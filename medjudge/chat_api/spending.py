@@ -44,7 +44,7 @@ def shipped_prices() -> Path:
 
 
 def read_prices(file: Path | None = None) -> dict[str, Price]:
-    """Reads prices by the model's name at the server.
+    """Read prices by the model's name at the server.
 
     Args:
         file: A price file; None for the one of the package.
@@ -156,7 +156,7 @@ class Spending:
         return self.max_cost is None or self.spent + self.cost(most) <= self.max_cost
 
     def begin(self, most: Used) -> str:
-        """Records a request before it is sent; returns its name for `end` and `lose`."""
+        """Record a request before it is sent; return its name for `end` and `lose`."""
         name = str(self._next)
         self._next += 1
         self._note(name, most)
@@ -164,17 +164,17 @@ class Spending:
         return name
 
     def end(self, name: str, tokens_in: int, tokens_out: int) -> None:
-        """Records the tokens that a request used; 0 if it was refused."""
+        """Record the tokens that a request used; 0 if it was refused."""
         before = self.used[name]
         self._note(name, before._replace(tokens_in=tokens_in, tokens_out=tokens_out, known=True))
         self.in_flight.discard(name)
 
     def lose(self, name: str) -> None:
-        """Gives up a request with unknown outcome; it keeps counting with the most that it can have cost."""
+        """Give up a request with unknown outcome; it keeps counting with the most that it can have cost."""
         self.in_flight.discard(name)
 
     def set(self, name: str, used: Used) -> None:
-        """Records a batch job, or one of its results; recording the same again changes nothing."""
+        """Record a batch job, or one of its results; recording the same again changes nothing."""
         if self.used.get(name) != used:
             self._note(name, used)
 
@@ -242,7 +242,7 @@ class Pace:
         self._sent: deque[list[float]] = deque()  # [time, tokens], oldest first
 
     async def take(self, tokens: int) -> list[float]:
-        """Waits until the tokens fit; returns the entry that `correct` takes."""
+        """Wait until the tokens fit; return the entry that `correct` takes."""
         while True:
             now = time.monotonic()
             while self._sent and self._sent[0][0] <= now - self.seconds:
@@ -255,5 +255,5 @@ class Pace:
 
     @staticmethod
     def correct(entry: list[float], tokens: int) -> None:
-        """Replaces the estimate by the true number."""
+        """Replace the estimate by the true number."""
         entry[1] = float(tokens)

@@ -37,7 +37,7 @@ class AsyncReader(openai.DefaultAsyncHttpxClient):
     """The asynchronous client."""
 
     async def send(self, request: Any, **options: Any) -> Any:
-        """Sends a request and reads the whole reply.
+        """Send a request and read the whole reply.
 
         Raises:
             UnreadReplyError: The reply has more than `MOST_BYTES`.

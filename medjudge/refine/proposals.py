@@ -96,7 +96,7 @@ class Proposal(BaseModel):
 def checklist_prompt(
     question: Question, earlier: Sequence[str], cause: Cause, shown: Sequence[Shown], scheme: Scheme = LLMEVAL_MED
 ) -> Prompt:
-    """Asks for a better checklist of one question.
+    """Ask for a better checklist of one question.
 
     Args:
         earlier: The user's earlier turns of the conversation, oldest first.
@@ -115,7 +115,7 @@ def checklist_prompt(
 
 
 def rubric_prompt(name: str, before: str, cause: Cause, shown: Sequence[Shown], scheme: Scheme = LLMEVAL_MED) -> Prompt:
-    """Asks for a better wording of a rubric.
+    """Ask for a better wording of a rubric.
 
     Args:
         name: Such as `MK.en`.
@@ -140,22 +140,22 @@ def rubric_prompt(name: str, before: str, cause: Cause, shown: Sequence[Shown], 
 
 
 def proposal(prompt: Prompt, by: str, reply: str) -> Proposal:
-    """Reads a model's reply; one that cannot be used says why, and its text is not guessed."""
+    """Read a model's reply; one that cannot be used says why, and its text is not guessed."""
     return _proposal(prompt, by, reply, read_reply(prompt, reply))
 
 
 def edited(prompt: Prompt, by: str, text: str) -> Proposal:
-    """Reads what a person wrote: the text itself, without markers."""
+    """Read what a person wrote: the text itself, without markers."""
     return _proposal(prompt, by, text, _checked(prompt, text.strip()))
 
 
 def no_reply(prompt: Prompt, by: str, why: str, retry: bool) -> Proposal:
-    """Records that no reply came; `retry` where another try may bring one."""
+    """Record that no reply came; `retry` where another try may bring one."""
     return _proposal(prompt, by, None, Reading(Outcome.FAILED if retry else Outcome.UNREADABLE, problem=why))
 
 
 def read_reply(prompt: Prompt, reply: str) -> Reading:
-    """Reads the proposed text of a reply, from between its markers."""
+    """Read the proposed text of a reply, from between its markers."""
     if _DECLINED.fullmatch(reply.rstrip().rpartition("\n")[2]) and "<<<" not in reply:
         return _DECLINING
     opening = f"<<<{prompt.target.kind.upper()}>>>"

@@ -21,17 +21,17 @@ _OPENINGS = 5
 
 
 class Proposer(Protocol):
-    """Answers prompts. Its `name` is recorded with its proposals."""
+    """Writer of proposals. Its `name` is recorded with its proposals."""
 
     name: str
 
     def propose(self, prompts: Sequence[Prompt]) -> Iterator[Proposal]:
-        """Yields one proposal for each prompt, in any order, as soon as it is made."""
+        """Yield one proposal for each prompt, in any order, as soon as it is made."""
         ...
 
 
 class ApiProposer:
-    """Asks a chat model behind an OpenAI-compatible API, at temperature 0.
+    """Chat model behind an OpenAI-compatible API that proposes texts, at temperature 0.
 
     Args:
         model: The model's name at the server.
@@ -101,7 +101,7 @@ class LocalProposer:
 
 
 class EditorProposer:
-    """Opens each text in $EDITOR, with a page beside it that shows the prompt a model would get.
+    """Person who edits each text in $EDITOR, next to a page that shows the prompt a model would get.
 
     A text from an earlier start is continued; one that cannot be used is opened again.
 

@@ -34,7 +34,7 @@ def items_of(question: Question) -> list[RubricItem]:
 
 
 def split_checklist(checklist: str) -> list[RubricItem] | None:
-    """Splits a checklist into items.
+    """Split a checklist into items.
 
     It is split where every line is a heading of core or secondary requirements, a numbered item, or the continuation of
     one (indented, or with a bullet), and the numbers count from 1 under each heading. Items that stand under no heading

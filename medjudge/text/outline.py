@@ -46,7 +46,7 @@ class Outline(NamedTuple):
 
 
 def outline_of(text: str, grammar: Grammar) -> Outline:
-    """Takes a text apart. `written` with all parts gives the text again, but for white space at the ends of lines."""
+    """Take a text apart. `written` with all parts gives the text again, but for white space at the ends of lines."""
     lines: list[OutlineLine] = []
     parts: list[str] = []
     sentences: list[int] = []

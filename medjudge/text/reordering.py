@@ -66,7 +66,7 @@ def _moved(
     tied: Callable[[str, str], bool] = lambda before, part: False,
     first_stays: bool = False,
 ) -> str:
-    """Puts the parts of a text that begin at `starts` into another order; the white space between them stays.
+    """Put the parts of a text that begin at `starts` into another order; the white space between them stays.
 
     Args:
         text: What stands before the first start stays there.
