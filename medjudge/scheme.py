@@ -1,4 +1,4 @@
-"""What a benchmark asks for: categories, languages, reference agreement and acceptance gate, as data beside it.
+"""Demands of a benchmark: categories, languages, reference agreement and acceptance gate, as data next to it.
 
 A scheme is a folder: `scheme.yaml`, `rubrics/CATEGORY.LANGUAGE.md`, and `languages/LANGUAGE/` with the texts of
 languages that the package does not have. The object holds all of these texts, so that a run folder's copy of it is
@@ -59,7 +59,7 @@ class ReferenceAgreement(_Data):
 
 
 class Gate(_Data):
-    """What a judge must show on physicians' scores. Shares from 0 to 1; kappa from -1 to 1.
+    """Thresholds that a judge must reach on physicians' scores. Shares from 0 to 1; kappa from -1 to 1.
 
     `usable_agreement` is required by category id; a category without an entry has no requirement of its own.
     `probe_flips` holds for every probe of the gate. `probe_flips_of` states a probe's own threshold, and brings probes
@@ -77,7 +77,7 @@ class Gate(_Data):
 
 
 class Scheme(_Data):
-    """What a benchmark asks for.
+    """Categories, languages, rubrics and gate of a benchmark.
 
     `rubrics` holds each category's standard in each language, by `CATEGORY.language`. `texts` holds, by language and
     file name, what the scheme adds to the package's texts or puts in their place.
@@ -140,7 +140,7 @@ class Scheme(_Data):
 
     @property
     def summary(self) -> "SchemeSummary":
-        """What a study keeps of it."""
+        """The part that a study keeps."""
         return SchemeSummary(
             **self.ref.model_dump(),
             categories=self.category_ids,
@@ -153,7 +153,7 @@ class Scheme(_Data):
         return next(category for category in self.categories if category.id == category_id)
 
     def problem_with(self, category_id: str, language: str) -> str | None:
-        """Why a question of this category and language does not belong to the scheme, the field first; else None."""
+        """The reason why a question of this category and language does not belong to the scheme, else None."""
         for field, value, known in (
             ("category", category_id, self.category_ids),
             ("language", language, self.languages),
@@ -220,7 +220,7 @@ class SchemeRef(_Data):
 
 
 class SchemeSummary(SchemeRef):
-    """What a study keeps of the scheme that its questions belong to; `gate` is the scheme's own."""
+    """Part of a scheme that a study keeps; `gate` is the scheme's own."""
 
     categories: tuple[str, ...]
     reference_agreement: ReferenceAgreement | None

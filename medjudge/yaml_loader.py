@@ -35,7 +35,7 @@ class BoundedLoader(yaml.SafeLoader):
 
 
 def _repeated(root: yaml.Node) -> int:
-    """How many characters and entries a document has beyond those that are written in it, because of its aliases.
+    """Count the characters and entries that a document has beyond those written in it, because of its aliases.
 
     Raises:
         YAMLError: An alias stands inside what it names.

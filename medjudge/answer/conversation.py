@@ -8,7 +8,7 @@ from medjudge.records import Answer, AnswerKey, Question
 
 Message = dict[str, str]
 BROKE_OFF = "cut off: "
-"""How the `finish_reason` of an answer begins that its server did not complete."""
+"""Beginning of the `finish_reason` of an answer that its server did not complete."""
 
 
 class Request(NamedTuple):
@@ -96,7 +96,7 @@ def answer_questions(
 
 
 def cut_off(answer: Answer) -> bool:
-    """Whether an answer has a text that is not complete: it reached the token limit, or broke off."""
+    """True if an answer has a text that is not complete: it reached the token limit, or broke off."""
     reason = answer.finish_reason or ""
     return bool(answer.text.strip()) and (reason == "length" or reason.startswith(BROKE_OFF))
 

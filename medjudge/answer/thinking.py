@@ -20,7 +20,7 @@ NO_ANSWER = "no_answer"
 
 
 class ThinkingOptions(NamedTuple):
-    """Whether a model thinks before it answers.
+    """Settings of a model that may think before it answers.
 
     Attributes:
         mode: `on` and `off` go to the chat template; `default` leaves it to the template.
@@ -32,7 +32,7 @@ class ThinkingOptions(NamedTuple):
 
     @property
     def enabled(self) -> bool | None:
-        """What a chat template is told; None for nothing."""
+        """Value for a chat template; None for none."""
         return None if self.mode == "default" else self.mode == "on"
 
 
@@ -80,7 +80,7 @@ class ChatTemplate:
         # Where the marks of a thought are special tokens, a text without these does not show where the answer begins.
         self.marks_are_special = any(mark in self.special for pair in THOUGHT_MARKS for mark in pair)
         self.stop = f"\n{ROLE_MARK}" if is_plain(tokenizer) else None
-        """What a base model writes after its answer: the next turn; None where an end token ends the answer."""
+        """Text that a base model writes after its answer, the next turn; None where an end token ends the answer."""
 
     def prompt(self, messages: Sequence[Message]) -> ChatPrompt:
         """Render and tokenise a chat, up to the reply."""

@@ -26,7 +26,7 @@ from medjudge.screen import progress_bar
 TOP_P = 0.95
 """The mass of nucleus sampling, in both engines."""
 _LIKELIEST = 1024
-"""How many tokens are sorted to find the nucleus, before all are."""
+"""Tokens that are sorted to find the nucleus, before all are."""
 
 
 def nucleus(scores: torch.Tensor, top_p: float) -> torch.Tensor:
@@ -98,7 +98,7 @@ def require_chat_model(model_id: str) -> None:
 
 
 def continuous_batching_pays(device: torch.device, temperature: float) -> bool:
-    """Whether greedy answers are made by continuous batching: only with flash attention on a GPU.
+    """True if greedy answers are made by continuous batching: only with flash attention on a GPU.
 
     Over sdpa it needs a dense mask over all requests at once, which grows with the square of their number.
     """

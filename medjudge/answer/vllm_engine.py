@@ -29,7 +29,7 @@ def require_vllm(option: str = "--engine vllm") -> Any:
 
 
 class VllmMemory(NamedTuple):
-    """How vLLM uses the GPUs.
+    """Use of the GPUs by vLLM.
 
     Attributes:
         tensor_parallel: The number of GPUs that share the model.

@@ -17,7 +17,7 @@ from medjudge.records import Answer, Question
 LEVEL_OF_MEDIQA = {"4": 5, "3": 4, "2": 2, "1": 1}
 """MEDIQA's score -> level. Excellent (4) and incomplete but correct (3) are the usable ones, as in the task itself."""
 SCHEME, CATEGORY, LANGUAGE = "consumer-health", "CHQ", "en"
-"""What the questions of these sets belong to."""
+"""Scheme, category and language of the questions of these sets."""
 WITHDRAWN = ("ADAM", "MPlusDrugs", "MPlusHerbsSuppls")
 """Sources whose texts MedQuAD withdrew for copyright; the archive of the answers still holds them."""
 _JUDGMENT = re.compile(r"\s*(\d+)\s+([1-4])-\w+\s+(\S+)\s*")

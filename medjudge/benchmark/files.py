@@ -36,7 +36,7 @@ _PLURAL: dict[type[Any], str] = {
 
 
 class Contents(NamedTuple):
-    """What a file holds: the kind of record, counts under plain names, and the oddities with their places."""
+    """Contents of a file: the kind of record, counts under plain names, and the oddities with their places."""
 
     kind: str
     counts: dict[str, Any]

@@ -30,7 +30,7 @@ LEVELS = {True: 5, False: 1}
 """Of a right and of a wrong answer; the sets have nothing between."""
 _ENDINGS = (".json", ".json.gz")
 _ALTERNATIVES = {"en": ("Right answers: ", "{}", " or "), "zh": ("正确答案：", "“{}”", "或者")}
-"""How a reference with several right answers begins, how each is written, and what stands between two."""
+"""Beginning of a reference with several right answers, form of each, and the words between two."""
 _BEST_ANSWERS = ("Best_Answer", "Best_Answer1", "Best_Answer2", "Best_Answer3", "Best_Answer4")
 _NO_VERDICT = "Invalid_Judge"
 CONSULTATIONS = "consultations"

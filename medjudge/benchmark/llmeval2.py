@@ -41,7 +41,7 @@ _HIGHEST = {
     "B": {"Accuracy": 5, "Informativeness": 3, "Fluency": 3, "Logicality": 3},
 }
 _SECONDARY = {"A": ("Explanation Correctness",), "B": ("Informativeness", "Logicality")}
-"""What parts level 5 from level 4, and level 2 from level 1, beside the score that decides."""
+"""Scores that separate level 5 from 4 and level 2 from 1, in addition to the one that decides."""
 _FIELDS = ("question_uuid", "llm_name", "dialog", "hint", "type", "stars")
 
 

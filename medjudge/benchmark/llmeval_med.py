@@ -49,7 +49,7 @@ class Benchmark(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """What scored files hold, and what was odd about them."""
+    """Contents of scored files, and their oddities."""
 
     questions: list[Question]
     answers: list[Answer]

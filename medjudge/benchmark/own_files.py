@@ -251,7 +251,7 @@ def _say_kept(path: Path, names: Collection[str]) -> None:
 
 
 def _matching(questions: Sequence[Question] | None) -> Callable[[Mapping[str, Any]], str | None]:
-    """What finds the question of an answer by its prompt, or by group and round; None for none or several."""
+    """Finder of an answer's question by its prompt, or by group and round; it gives None for none or several."""
     if questions is None:
         return lambda fields: str(fields.get("prompt") or fields.get("group") or "") or None
     by_prompt: dict[str, set[str]] = {}
@@ -291,7 +291,7 @@ def _validated(
 
 
 def _in_words(kind: str, location: Sequence[Any], message: str, value: Any, given: Mapping[str, Any]) -> str:
-    """What is wrong with a field, and an example of a right value."""
+    """The problem with a field, and an example of a right value."""
     if not location:
         return message.removeprefix("Value error, ")
     field = str(location[0])
@@ -309,7 +309,7 @@ def _in_words(kind: str, location: Sequence[Any], message: str, value: Any, give
 
 
 def _about_items(kind: str, location: Sequence[Any], message: str, value: Any, example: str) -> str:
-    """What is wrong with a question's items: which one, which of its fields, and an example of a right list."""
+    """The problem with a question's items: which one, which of its fields, and an example of a right list."""
     if len(location) == 1:
         return f"items is {clipped(value)}, and a list of objects with text and points is needed, as in {example}"
     place = f"items, entry {location[1] + 1}"

@@ -94,7 +94,7 @@ def require_key(option: str) -> None:
 
 
 def on_this_machine(base_url: str | None) -> bool:
-    """Whether a server, or the one that OPENAI_BASE_URL names, runs on this machine."""
+    """True for a server on this machine, named here or by OPENAI_BASE_URL."""
     address = base_url or os.environ.get("OPENAI_BASE_URL")
     return address is not None and urlparse(address).hostname in ("localhost", "127.0.0.1", "::1")
 
@@ -326,7 +326,7 @@ class ChatClient:
         return self.spending.begin(most)
 
     def _learnt(self, error: ServerError, body: dict[str, Any]) -> bool:
-        """Whether the server rejected an optional parameter of this request, which is then remembered."""
+        """True if the server rejected an optional parameter of this request, which is then remembered."""
         extra = body.get("extra_body", {})
         name = refused_parameter(error.status, error.message, error.parameter, {*body, *extra}, error.codes)
         if name is None:

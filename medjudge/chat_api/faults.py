@@ -98,18 +98,18 @@ class ServerError(Exception):
 
     @property
     def passing(self) -> bool:
-        """Whether another attempt may help."""
+        """True if another attempt may help."""
         return self.status in _PASSING or self.status >= 500
 
     @property
     def of_the_chat(self) -> bool:
-        """Whether the server refuses this chat, so that another attempt would fail in the same way."""
+        """True if the server refuses this chat, so that another attempt would fail in the same way."""
         if self.passing or self.status in (401, 402, 404):
             return False
         return self.status == 413 or refuses_the_chat(self.codes, self.message)
 
     def of_the_account(self, known: bool) -> bool:
-        """Whether no request can succeed: wrong key, model or address, or nothing left to pay with.
+        """True if no request can succeed: wrong key, model or address, or nothing left to pay with.
 
         Args:
             known: Whether the server has replied with this key before.
@@ -168,7 +168,7 @@ def _code(value: str | int) -> str:
 
 
 def refuses_the_chat(codes: Collection[str], message: str) -> bool:
-    """Whether an error concerns the chat itself: a filter refuses it, or it exceeds the model's window.
+    """True if an error concerns the chat itself: a filter refuses it, or it exceeds the model's window.
 
     Args:
         codes: The error's codes and types.

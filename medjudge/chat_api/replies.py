@@ -51,18 +51,18 @@ class ChatReply(NamedTuple):
 
     @property
     def broke_off(self) -> bool:
-        """Whether the reply has no ending that is known to be complete, at the limit, or by a filter."""
+        """True if the reply has no ending that is known to be complete, at the limit, or by a filter."""
         return self.finish_reason not in ("stop", "length", "content_filter")
 
     @property
     def without_answer(self) -> bool:
-        """Whether the text is empty, or a thought that never ends."""
+        """True if the text is empty, or a thought that never ends."""
         text = (self.text or "").lstrip()
         return not text or any(text.startswith(begin) and end not in text for begin, end in THOUGHT_MARKS)
 
     @property
     def all_thought(self) -> bool:
-        """Whether the token limit was reached within a thought, or soon after one."""
+        """True if the token limit was reached within a thought, or soon after one."""
         return self.finish_reason == "length" and (self.without_answer or self.thinking is not None)
 
 

@@ -104,7 +104,7 @@ class Limit(NamedTuple):
 
 
 class OfModel(NamedTuple):
-    """What all requests to one model used; `usd` is None where the price is unknown."""
+    """Use by all requests to one model; `usd` is None where the price is unknown."""
 
     tokens_in: int
     tokens_out: int
@@ -152,7 +152,7 @@ class Spending:
         return price.cost(used.tokens_in, used.tokens_out, used.batch)
 
     def fits(self, most: Used) -> bool:
-        """Whether another request fits the limit. Requests in flight count with the most that they can cost."""
+        """True if another request fits the limit. Requests in flight count with the most that they can cost."""
         return self.max_cost is None or self.spent + self.cost(most) <= self.max_cost
 
     def begin(self, most: Used) -> str:
@@ -187,7 +187,7 @@ class Spending:
         return Learnt(tokens_in / sum(size for size, _ in self._replies), tokens_out / len(self._replies))
 
     def of_model(self, model: str) -> OfModel:
-        """What all requests to a model used; those of unknown outcome count with the most that they can have used."""
+        """Use by all requests to a model; those of unknown outcome count with the most that they can have used."""
         used = [one_request for one_request in self.used.values() if one_request.model == model]
         usd = round(sum(map(self.cost, used)), 6) if model in self.prices else None
         return OfModel(sum(each.tokens_in for each in used), sum(each.tokens_out for each in used), usd)

@@ -89,7 +89,7 @@ def without_key(text: str) -> str:
 
 
 def _forms_of_key() -> list[str]:
-    """How the key may appear. Placeholders such as "none" or "not needed" are words of texts, and no secrets."""
+    """Forms of the key in a text. Placeholders such as "none" or "not needed" are words of texts, and no secrets."""
     key = os.environ.get("OPENAI_API_KEY", "")
     word = len(key) < 2 * _SHORTEST_KEY and key.replace(" ", "").isalpha()
     if len(key) < _SHORTEST_KEY or word:

@@ -35,7 +35,7 @@ class AddedText(NamedTuple):
 
 @dataclass(frozen=True)
 class Languages:
-    """Where the texts of languages are looked up: among those added, then in the package.
+    """Look-up of the texts of languages: among those added, then in the package.
 
     A language of which all files are added needs no code; it lacks what its missing files are for.
     """

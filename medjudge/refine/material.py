@@ -67,7 +67,7 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Material:
-    """What a refinement works on. Row i of `pairs` is the answer `keys[i]`; n rows."""
+    """Records and arrays that a refinement works on. Row i of `pairs` is the answer `keys[i]`; n rows."""
 
     questions: dict[str, Question]
     answers: dict[AnswerKey, Answer]
@@ -114,7 +114,7 @@ class Material:
         )
 
     def unscored(self) -> Unscored:
-        """How many of the answers that physicians scored have no score of the judge, and why."""
+        """Counts of the answers that physicians scored and the judge did not, with reasons."""
         lost = {score.answer_key for score in self.scores} - set(self.keys)
         reasons = {
             judgment.answer_key: judgment.error or "no score"
@@ -254,7 +254,7 @@ def kinds_read(judge_ref: JudgeRef) -> frozenset[TargetKind]:
 
 
 def why_not_refinable(judge_ref: JudgeRef) -> str | None:
-    """Why no change can affect the judge, and which judges to take instead; None where one can."""
+    """The reason why no change can affect the judge, and which judges to take instead; None where one can."""
     if judge_ref.imported:
         return "only its judgments are known, so it cannot score again; give its folder or openai:MODEL"
     if not kinds_read(judge_ref):

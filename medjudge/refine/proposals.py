@@ -31,7 +31,7 @@ _DECLINED = re.compile(r"\s*[*`]*NO CHANGE[*`.]*\s*", re.IGNORECASE)
 
 
 class Outcome(str, Enum):
-    """What a proposer's reply came to."""
+    """Outcome of a proposer's reply."""
 
     PROPOSED = "proposed"
     DECLINED = "declined"
@@ -63,7 +63,7 @@ class Shown(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """What a proposer reads. `before` is the text to change, empty where there is none."""
+    """A prompt for a proposer. `before` is the text to change, empty where there is none."""
 
     target: Target
     cause: Cause

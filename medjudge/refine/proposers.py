@@ -1,4 +1,4 @@
-"""Who writes a better text: a model behind an API, a local model, or a person in an editor."""
+"""Writers of better texts: a model behind an API, a local model, or a person in an editor."""
 
 import os
 import shlex
@@ -17,7 +17,7 @@ from medjudge.store import Run, repair_last_line
 
 _MAX_TOKENS, _THOUGHT_TOKENS = 2048, 8192
 _OPENINGS = 5
-"""How often a text is opened in a row: EDITOR may be a script that never gets it right."""
+"""Times that a text is opened in a row: EDITOR may be a script that never gets it right."""
 
 
 class Proposer(Protocol):

@@ -43,7 +43,7 @@ class Scored(NamedTuple):
     cluster: np.ndarray
 
     def improvement(self) -> np.ndarray:
-        """How many levels closer each answer's score came to the physicians' mean, shape (n,)."""
+        """Levels by which each answer's score came closer to the physicians' mean, shape (n,)."""
         return np.abs(self.before - self.physician) - np.abs(self.after - self.physician)
 
     def usable_agreement(self) -> tuple[float, float]:

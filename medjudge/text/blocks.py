@@ -18,7 +18,7 @@ ORDINAL = re.compile(rf"(\s*(?:#+\s*)?(?:\*\*)?)(\d{{1,2}}|[{_NUMERALS}])([.．�
 RULE = re.compile(r"\s*(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,}|={3,})")
 TABLE_RULE_CELL = re.compile(r":?-+:?")
 TERMINAL = re.compile(r"[.!?。！？…][\"'”’」』）)\]】*_]*$")
-"""What ends a line that ends a sentence."""
+"""End of a line that ends a sentence."""
 
 _CODE_FENCE = re.compile(r"(?:```|~~~)[\w+-]*")
 _HEADING = re.compile(r"\s{0,3}(#{1,6})\s+\S")
@@ -49,7 +49,7 @@ def lines_of(text: str) -> list[Line]:
 
 
 def is_fence(line: str) -> bool:
-    """Whether a line opens or closes a block of code."""
+    """True if a line opens or closes a block of code."""
     mark = line.strip()
     return mark[:3] in ("```", "~~~") and bool(_CODE_FENCE.fullmatch(mark))
 
@@ -72,7 +72,7 @@ def ordinal_value(number: str) -> int:
 
 
 def is_numeral(number: str) -> bool:
-    """Whether an `ORDINAL`'s number is a Chinese numeral."""
+    """True if an `ORDINAL`'s number is a Chinese numeral."""
     return number in _NUMERALS
 
 
@@ -82,18 +82,18 @@ def ordinal_text(value: int, numeral: bool) -> str:
 
 
 def block_starts(lines: Sequence[Line]) -> list[int]:
-    """Where each block between blank lines begins; a fenced block is never cut."""
+    """Beginning of each block between blank lines; a fenced block is never cut."""
     behind_blank = [True, *(not line.text.strip() and not line.fenced for line in lines)]
     return [line.start for line, begins in zip(lines, behind_blank, strict=False) if line.text.strip() and begins]
 
 
 def in_series(block: str) -> bool:
-    """Whether a block begins with a list item or a row of a table."""
+    """True if a block begins with a list item or a row of a table."""
     return bool(ITEM.match(block)) or block.lstrip().startswith("|")
 
 
 def is_complete(block: str) -> bool:
-    """Whether a block is complete, rather than a heading of, or a lead to, what follows."""
+    """True if a block is complete, rather than a heading of, or a lead to, what follows."""
     last = block.rstrip().rsplit("\n", 1)[-1].rstrip()
     if _LEADS_ON.search(last):
         return False

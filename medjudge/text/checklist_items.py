@@ -9,7 +9,7 @@ from medjudge.languages.texts import PACKAGED, Texts
 from medjudge.records import Importance, Question, RubricItem
 
 CORE_POINTS, SECONDARY_POINTS = 2.0, 1.0
-"""What a core and a secondary item of a checklist are worth; a checklist itself gives no points."""
+"""Points of a core and a secondary item of a checklist; a checklist itself gives no points."""
 
 _NUMBERED = re.compile(r"\s*(?:[（(]?(?P<number>\d{1,2})[.．、)）]|(?P<circled>[①-⑳]))\s*(?P<text>.*\S)\s*")
 _CONTINUES = re.compile(r"\s+\S|[-*•·]\s*\S")

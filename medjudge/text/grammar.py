@@ -102,7 +102,7 @@ class Clauses(NamedTuple):
 
 
 def sentence_starts(text: str, grammar: Grammar) -> list[int]:
-    """Where sentences begin. In doubt two sentences count as one: a number, a letter or an abbreviation ends none."""
+    """Starts of sentences. In doubt two sentences count as one: a number, a letter or an abbreviation ends none."""
     starts = [len(text) - len(text.lstrip())]
     for end in _SENTENCE_END.finditer(text):
         word = _word_before(text, end.start())
@@ -132,7 +132,7 @@ def clauses(line: str, grammar: Grammar) -> Clauses:
 
 
 def is_balanced(text: str) -> bool:
-    """Whether each bracket and quotation mark of a text has its partner in it."""
+    """True if each bracket and quotation mark of a text has its partner in it."""
     return all(text.count(pair[0]) == text.count(pair[1]) for pair in _BRACKETS) and not text.count('"') % 2
 
 
@@ -142,5 +142,5 @@ def _word_before(text: str, end: int) -> str:
 
 
 def _is_abbreviation(word: str, grammar: Grammar) -> bool:
-    """Whether a full stop behind this word ends no sentence: a single letter is an initial."""
+    """True if a full stop behind this word ends no sentence: a single letter is an initial."""
     return len(word) == 1 or word in grammar.abbreviations

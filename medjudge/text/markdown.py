@@ -15,11 +15,11 @@ TAGS = (
 _LONGEST = 100_000
 """Characters above which a text is shown as it is."""
 _MARKUP = re.compile(r"[*_`~|]|^\s*(?:[-+>#]|\d{1,9}[.)]\s)", re.MULTILINE)
-"""What a text with Markdown in it has at least; most texts without it have none of these."""
+"""Marks of which a text with Markdown has at least one; most texts without it have none of these."""
 
 
 def has_markdown(text: str) -> bool:
-    """Whether a text may look different when it is rendered; one of more than 100,000 characters is not rendered."""
+    """True if a text may look different when it is rendered; one of more than 100,000 characters is not rendered."""
     return len(text) <= _LONGEST and _MARKUP.search(text) is not None
 
 
@@ -36,7 +36,7 @@ def markdown_html(text: str) -> str:
 
 
 def markdown_tokens(text: str) -> list[Token]:
-    """What `markdown_html` renders: markdown-it's tokens, blocks in a row, each with its inline tokens as children."""
+    """Tokens that `markdown_html` renders: markdown-it's, blocks in a row, each with its inline tokens as children."""
     tokens = _parser().parse(text)
     for number, token in enumerate(tokens):
         if token.type in ("heading_open", "heading_close"):

@@ -109,7 +109,7 @@ def written(outline: Outline, parts: Sequence[str | None]) -> str:
 
 
 def _stays(outline: Outline, at: int, parts: Sequence[str | None]) -> bool:
-    """Whether a line is still written: some part of it, or of what it frames, is left."""
+    """True if a line is still written: some part of it, or of what it frames, is left."""
     line = outline.lines[at]
     if line.parts:
         return any(parts[part] is not None for part in line.parts)

@@ -20,14 +20,14 @@ from medjudge.text.grammar import Grammar, is_balanced, sentence_starts
 
 
 class _ItemKind(NamedTuple):
-    """What the items of one list have in common."""
+    """Common form of the items of one list."""
 
     indent: int
     numbered: bool
 
 
 class _List(NamedTuple):
-    """Where the items of a list start, where its text ends, and whether it is numbered."""
+    """Starts of a list's items, the end of its text, and its numbering."""
 
     starts: list[int]
     end: int
@@ -139,7 +139,7 @@ def _lists(lines: Sequence[Line]) -> Iterator[_List]:
 
 
 def _runs_on(last: Line, lines: Sequence[Line], at: int, following: int) -> bool:
-    """Whether what stands behind a list may belong to its last item: its own list, or the rest of its sentence."""
+    """True if the text behind a list may belong to its last item: its own list, or the rest of its sentence."""
     if following == len(lines):
         return False
     return in_series(lines[following].text) or (following == at and not TERMINAL.search(last.text.rstrip()))
@@ -171,7 +171,7 @@ def _first_sentence(part: str, grammar: Grammar) -> str:
 
 
 def _section_starts(lines: Sequence[Line]) -> list[int]:
-    """Where the headings of the highest rank that occurs twice begin; none where no rank does."""
+    """Starts of the headings of the highest rank that occurs twice; none where no rank does."""
     ranks = [0 if line.fenced else heading_rank(line.text) for line in lines]
     for rank in HEADING_RANKS:
         starts = [line.start for line, its_rank in zip(lines, ranks, strict=True) if its_rank == rank]

@@ -45,7 +45,7 @@ from medjudge.workflows.run_folder import record_spending
 
 
 class RefineOptions(NamedTuple):
-    """How a run is refined.
+    """Options of a refinement.
 
     Attributes:
         seed: Fixes the split into proposing and held-out answers.
