@@ -1,21 +1,13 @@
 """Answers with a chat model in transformers: batched, sampled with one seed per request."""
 
 from collections.abc import Iterator, Sequence
-from inspect import signature
 
 import torch
-from transformers import (
-    ContinuousBatchingConfig,
-    GenerationConfig,
-    LogitsProcessor,
-    LogitsProcessorList,
-    PreTrainedTokenizerBase,
-)
-from transformers.utils import is_flash_attn_2_available
+from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedTokenizerBase
 
 from medjudge.answer.conversation import Reply, Request
 from medjudge.answer.thinking import ChatPrompt, ChatTemplate, ThinkingOptions
-from medjudge.errors import UnfinishedError, notify
+from medjudge.errors import notify
 from medjudge.models.batching import MemoryLimit
 from medjudge.models.chat import is_plain, with_chat_template
 from medjudge.models.hardware import choose_device, fast_dtype
@@ -97,24 +89,6 @@ def require_chat_model(model_id: str) -> None:
     window(model_id)
 
 
-def continuous_batching_pays(device: torch.device, temperature: float) -> bool:
-    """True if greedy answers are made by continuous batching: only with flash attention on a GPU.
-
-    Over sdpa it needs a dense mask over all requests at once, which grows with the square of their number.
-    """
-    return device.type == "cuda" and temperature == 0 and bool(is_flash_attn_2_available())
-
-
-def batching_without_downloads() -> ContinuousBatchingConfig:
-    """The settings of continuous batching: a model keeps its attention, and no kernel is fetched from the hub.
-
-    transformers 5.17 does not have the switch yet.
-    """
-    switch = {"auto_switch_to_flash": False}
-    known = signature(ContinuousBatchingConfig).parameters
-    return ContinuousBatchingConfig(**{name: value for name, value in switch.items() if name in known})
-
-
 class TransformersEngine:
     """A chat model, loaded once.
 
@@ -146,16 +120,12 @@ class TransformersEngine:
         self.name = model_name(model_id)
         self.tokenizer = chat_tokenizer(model_id, revision)
         self.template = ChatTemplate(self.tokenizer, max_new_tokens, thinking)
-        # Continuous batching has one seed for all requests, so sampled answers would depend on each other.
-        self.continuous = continuous_batching_pays(chosen_device, temperature)
-        attention = {"attn_implementation": "flash_attention_2"} if self.continuous else {}
-        loaded = load_causal_lm(model_id, revision, dtype=fast_dtype(chosen_device), **attention)
+        loaded = load_causal_lm(model_id, revision, dtype=fast_dtype(chosen_device))
         self.model = loaded.to(chosen_device).eval()
         self.window = window(model_id, revision)
         self.max_new_tokens = self.template.most_tokens
         self.temperature = temperature
         self.memory = MemoryLimit(chosen_device, batch_tokens, most=1 << 20)
-        self.batching = batching_without_downloads()
         pad_id = self.tokenizer.pad_token_id
         self.pad_id: int = self.tokenizer.eos_token_id if pad_id is None else pad_id
 
@@ -174,53 +144,10 @@ class TransformersEngine:
             for index in set(range(len(chats))) - set(fitting):
                 yield index, self.template.too_long(chats[index], self.window)
                 bar.update()
-            if self.continuous:
-                for index, reply in self._continuously(chats, fitting):
-                    yield index, reply
-                    bar.update()
-            if self.continuous:  # it is off once it has failed
-                return
             for group in (roomy, *tight):
                 for batch, replies in self.memory.run(group, lengths, generated):
                     yield from zip(batch, replies, strict=True)
                     bar.update(len(batch))
-
-    def _continuously(self, chats: Sequence[ChatPrompt], waiting: Sequence[int]) -> Iterator[tuple[int, Reply]]:
-        """Use transformers' continuous batching: a new prompt starts as soon as an answer is finished."""
-        config = GenerationConfig(
-            do_sample=False, eos_token_id=self.model.generation_config.eos_token_id, pad_token_id=self.pad_id
-        )
-        unfinished = set(waiting)
-        try:
-            with self.model.continuous_batching_context_manager(
-                generation_config=config, continuous_batching_config=self.batching, block=True
-            ) as manager:
-                for index in waiting:
-                    ids = chats[index].ids
-                    most = min(self.max_new_tokens, self.window - len(ids))
-                    manager.add_request(list(ids), request_id=str(index), max_new_tokens=most)
-                try:
-                    while unfinished:
-                        result = manager.get_result(timeout=1)
-                        failed = not manager.is_running() if result is None else result.error
-                        if failed:
-                            raise RuntimeError(result.error if result else "its thread ended")
-                        if result is not None and result.is_finished():
-                            index = int(result.request_id)
-                            unfinished.remove(index)
-                            yield index, self._reply(chats[index], result.generated_tokens)
-                finally:
-                    if unfinished:  # otherwise leaving the context would wait for all of them
-                        manager.stop(block=True, hard_stop=True)
-        except (RuntimeError, ValueError, MemoryError) as error:
-            reason = " ".join(str(error).split())[:200]
-            if len(unfinished) < len(waiting):
-                raise UnfinishedError(
-                    f"{self.name}: continuous batching ended before {len(unfinished)} of {len(waiting)} answers were "
-                    f"done ({reason}); the others are kept, and the same command continues"
-                ) from None
-            notify(f"{self.name}: continuous batching failed, using static batches ({reason})")
-            self.continuous = False
 
     def _generated(self, chats: Sequence[ChatPrompt], seeds: Sequence[int]) -> list[Reply]:
         ids, mask = pad_left([chat.ids for chat in chats], self.pad_id, self.model.device)

@@ -4,14 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 from chat_server import Act, completion
 from tiny_models import build_tiny_lm
 
 from medjudge.answer.conversation import Reply, Request, answer_questions
 from medjudge.answer.openai_engine import OpenAIEngine
 from medjudge.answer.thinking import NO_ANSWER, ChatTemplate, ThinkingOptions, split_thought
-from medjudge.answer.transformers_engine import TransformersEngine, continuous_batching_pays
+from medjudge.answer.transformers_engine import TransformersEngine
 from medjudge.chat_api.client import Server
 from medjudge.errors import InputError
 from medjudge.models.loading import load_tokenizer
@@ -155,11 +154,3 @@ def test_a_server_without_templates_is_asked_without_the_switch(chat_server, mon
     engine = OpenAIEngine("m", Server(server.url, first_wait=0.01, attempts=2), thinking=ThinkingOptions("off"))
     ((_, reply),) = engine.answer([Request(USER, 1)])
     assert reply.text == "Four."
-
-
-def test_continuous_batching_is_for_flash_attention(monkeypatch) -> None:
-    for installed in (False, True):
-        monkeypatch.setattr("medjudge.answer.transformers_engine.is_flash_attn_2_available", lambda has=installed: has)
-        assert continuous_batching_pays(torch.device("cuda"), 0.0) is installed
-        assert not continuous_batching_pays(torch.device("cuda"), 0.7)
-        assert not continuous_batching_pays(torch.device("cpu"), 0.0)

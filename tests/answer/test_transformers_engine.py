@@ -1,11 +1,8 @@
 import shutil
 from collections import Counter
-from dataclasses import dataclass
-from inspect import signature
 
 import pytest
 import torch
-from transformers import ContinuousBatchingConfig
 from transformers.generation.logits_process import TopPLogitsWarper
 
 from medjudge.answer.conversation import Request
@@ -50,43 +47,6 @@ def test_greedy_is_the_likeliest_token_throughout(tiny_lm) -> None:
         with torch.no_grad():
             ids = [*ids, int(greedy.model(torch.tensor([ids])).logits[0, -1].argmax())]
     assert text == greedy.tokenizer.decode(ids[-4:], skip_special_tokens=True).strip()
-
-
-def test_continuous_batching_says_what_static_batches_say(tiny_lm) -> None:
-    """A GPU uses it; it runs on a CPU, too, slowly."""
-    greedy = TransformersEngine(str(tiny_lm), device="cpu", max_new_tokens=6, temperature=0)
-    greedy.model.float()
-    assert not greedy.continuous
-    work = requests("How much?", "A far longer question about the daily dose of paracetamol in adults.", "为什么？")
-    static = dict(greedy.answer(work))
-    greedy.continuous = True
-    greedy.batching = ContinuousBatchingConfig(num_blocks=8, max_batch_tokens=256, kv_padding_interval_size=256)
-    assert dict(greedy.answer(work)) == static
-    assert greedy.continuous
-
-
-def test_engines_load_with_and_without_the_switch_to_flash_attention(tiny_lm, monkeypatch) -> None:
-    """transformers 5.17 does not know it."""
-    settings = TransformersEngine(str(tiny_lm), device="cpu").batching
-    assert not getattr(settings, "auto_switch_to_flash", False)
-
-    @dataclass
-    class Older:
-        num_blocks: int = 8
-
-    monkeypatch.setattr("medjudge.answer.transformers_engine.ContinuousBatchingConfig", Older)
-    assert TransformersEngine(str(tiny_lm), device="cpu").batching == Older()
-
-
-def test_where_continuous_batching_cannot_be_static_batches_are(tiny_lm, capsys) -> None:
-    greedy = TransformersEngine(str(tiny_lm), device="cpu", max_new_tokens=6, temperature=0)
-    work = requests("How much?", "为什么？")
-    static = dict(greedy.answer(work))
-    greedy.continuous = True
-    size = "page_size" if "page_size" in signature(ContinuousBatchingConfig).parameters else "block_size"  # until 5.17
-    greedy.batching = ContinuousBatchingConfig(num_blocks=8, max_batch_tokens=256, **{size: 1})  # below its bounds
-    assert dict(greedy.answer(work)) == static
-    assert "continuous batching failed, using static batches" in capsys.readouterr().err
 
 
 def test_answers_that_do_not_fit_memory_are_made_in_smaller_batches(engine, monkeypatch) -> None:
