@@ -16,7 +16,6 @@ from model_shapes import random_model
 from on_gpu_judging import ANSWERS, WINDOW, Spread, differences, prompts_of
 from on_gpu_steps import Place, assignments_of, clear, gib, need, tokenizer_of, watched
 from on_gpu_training import judge_folder, model_folder
-from transformers import ContinuousBatchingConfig
 
 from medjudge.answer.conversation import Request
 from medjudge.answer.transformers_engine import TransformersEngine
@@ -28,22 +27,17 @@ NEW_TOKENS = 256
 
 
 def answering(place: Place, size: str) -> dict[str, Any]:
-    """Answers in static batches, sampled and greedy, and greedy with continuous batching; random models never stop."""
+    """Answers in static batches, sampled and greedy; random models never stop."""
     folder = model_folder(place, size)
     new_tokens = place.many(NEW_TOKENS, 8)
     questions = [item.question.prompt for item in assignments_of(place.many(96, 4), 1)]
     requests = [Request([{"role": "user", "content": text}], seed) for seed, text in enumerate(questions)]
     result: dict[str, Any] = {"answers": len(requests), "new_tokens": new_tokens}
-    texts: dict[str, list[str]] = {}
-    ways = {"static, sampled": (0.7, False), "static, greedy": (0.0, False), "continuous, greedy": (0.0, True)}
-    for name, (temperature, continuous) in ways.items():
+    for name, temperature in {"static, sampled": 0.7, "static, greedy": 0.0}.items():
         engine = TransformersEngine(
             str(folder), device=place.device.type, max_new_tokens=new_tokens, temperature=temperature
         )
         attention = engine.model.config._attn_implementation
-        engine.continuous = continuous
-        if place.tiny:  # the default has room for thousands of requests, which takes a CPU half a minute
-            engine.batching = ContinuousBatchingConfig(num_blocks=8, max_batch_tokens=256, kv_padding_interval_size=256)
         try:
             list(engine.answer(requests[:2]))
             with watched(place) as measured:
@@ -58,14 +52,8 @@ def answering(place: Place, size: str) -> dict[str, Any]:
                 "tokens_per_second": round(written / measured["seconds"], 1),
                 "answers_per_second": round(len(replies) / measured["seconds"], 3),
             }
-            if continuous and not engine.continuous:
-                result[name]["error"] = "continuous batching failed; static batches took over"
-            texts[name] = [replies[index].text for index in range(len(requests))]
         del engine
         clear(place)
-    if "static, greedy" in texts and "continuous, greedy" in texts:
-        pairs = zip(texts["static, greedy"], texts["continuous, greedy"], strict=True)
-        result["greedy_answers_equal"] = sum(left == right for left, right in pairs)
     return result
 
 

@@ -53,7 +53,7 @@ def test_all_steps_run_on_a_cpu(tmp_path: Path) -> None:
     assert "out of memory: one text of" in results["out of memory"]["one_text_too_long"]
     assert results["killed and resumed"]["judged_at_the_end"] == results["killed and resumed"]["answers"]
     assert results["killed and resumed"]["twice"] == 0
-    assert results["answering 1.7B"]["continuous, greedy"]["answers_per_second"] > 0
+    assert results["answering 1.7B"]["static, greedy"]["answers_per_second"] > 0
     assert results["training qwen3-1.7b-lora"]["by"] == "the recipe's trainer"
     assert results["training qwen3-1.7b-lora"]["tokens_per_second"] > 0
     assert results["training qwen3-1.7b-lora, prefixes shared"]["lines_per_second"] > 0
