@@ -199,7 +199,7 @@ def try_rubrics(material: Material, made: Made, current: Rounds, rescore: Rescor
         for _, proposal in made
         if proposal.text
     }
-    changes = _decided(material, made, current, changed, fdr)
+    changes = _changes_of(material, made, current, changed, fdr)
     for name, text in kept_texts(changes, "rubric").items():
         rows = material.rubric_names == name
         current = _with_new_scores(current, scores_with(RubricText(name, text), rows), material, rows)
@@ -227,12 +227,12 @@ def try_checklists(
         keys = [key for key in material.keys if key.question_id in question_ids]
         rubric = None if kept_rubric is None else RubricText(kept_rubric, rubrics[kept_rubric])
         changed |= rescore(questions, keys, rubric)
-    changes = _decided(material, made, current, dict.fromkeys(texts, changed), fdr)
+    changes = _changes_of(material, made, current, dict.fromkeys(texts, changed), fdr)
     rows = np.isin(material.pairs.question_id.astype(str), list(kept_texts(changes, "checklist")))
     return Tried(changes, _with_new_scores(current, changed, material, rows))
 
 
-def _decided(
+def _changes_of(
     material: Material,
     made: Made,
     current: Rounds,
