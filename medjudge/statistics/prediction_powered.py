@@ -86,8 +86,8 @@ def prediction_powered_rate(
     rate of 0.85 from 50 conversations. The variance also has lambda^2 / (2 G^2), half a scored conversation misjudged,
     for errors of the judge that few scores need not show. This is no part of the papers: without it a judge right on
     all of 20 conversations would count as proven, and intervals there would cover three times in four. Both vanish in
-    large studies, where the result is that of PPI++. In `eval/simulated_studies.py` 95 % intervals cover in 93 to 98 %
-    of studies with 50 or more scored conversations, but in 91 % of those with 50 of nearly repeated answers.
+    large studies, where the result is that of PPI++. In `eval/statistics/interval_coverage.py` 95 % intervals cover in
+    93 to 98 % of studies with 50 or more scored conversations, but in 91 % of those with 50 of nearly repeated answers.
 
     Assumed: the scored conversations are a random sample and, where a conversation is scored in part, so are its scored
     answers. Scores of the easy, short or suspicious ones give a wrong rate.

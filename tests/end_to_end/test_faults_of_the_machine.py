@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 from chat_server import Act, completion
-from killed import FORKS, STATIONS, run_command, start_folder
 from tiny_judges import build_ordinal_judge
 
+from eval.robustness.kills import FORKS, STATIONS, run_command, start_folder
 from medjudge.errors import InputError, UnfinishedError
 from medjudge.judge.open import resolve_judge
 from medjudge.judge.similarity import SimilarityJudge

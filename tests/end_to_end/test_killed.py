@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from chat_server import Act, completion
-from killed import killed
+
+from eval.robustness.kills import killed
 
 KILLS = 20
 

@@ -1,9 +1,10 @@
-"""Killed at random moments, stations that load no model end with the same files; eval/kills.py does it at length."""
+"""Stations without a model, killed at random moments, end with the same files (at length: eval/robustness/kills.py)."""
 
 from pathlib import Path
 
 import pytest
-from killed import STATIONS, kill_until_it_ends, start_folder
+
+from eval.robustness.kills import STATIONS, kill_until_it_ends, start_folder
 
 KILLS = 5
 

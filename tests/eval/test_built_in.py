@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import built_in
 import numpy as np
 import pytest
-import study
-from built_in import Bench, Case, Verdict, agreement, half, share
 from sklearn.metrics import cohen_kappa_score, roc_auc_score
 
+from eval.lib import study
+from eval.quality import built_in
+from eval.quality.built_in import Bench, Case, Verdict, agreement, half, share
 from medjudge.judge.protocol import Assignment, scored, unscored
 from medjudge.records import Answer, ErrorKind, Judgment, PhysicianScore, PointVerdict, Question, TrainingLine
 from medjudge.scheme import LLMEVAL_MED

@@ -4,9 +4,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from distilled_judges import RUN, Cell, all_cells, learned_runs, split_run
-from run_parts import drawn_part
 
+from eval.lib.study import drawn_part
+from eval.quality.real_scores import RUN, Cell, all_cells, learned_runs, split_run
 from medjudge.benchmark.sample import sample_folder
 from medjudge.store import Run
 

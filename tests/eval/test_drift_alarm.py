@@ -1,7 +1,8 @@
 """The simulation behind the stated false-alarm rate of `validate --since`, in small."""
 
 import pytest
-from drift_alarm import Design, alarms
+
+from eval.statistics.drift_alarm import Design, alarms
 
 
 @pytest.mark.slow

@@ -9,9 +9,19 @@ from random import Random
 from typing import Any
 
 import pytest
-import training_set
-from training_set import CONTRADICTED, MET, NOT_MET, OPEN, Example, level, points_example, question_of, side_of
 
+from eval.quality import training_set
+from eval.quality.training_set import (
+    CONTRADICTED,
+    MET,
+    NOT_MET,
+    OPEN,
+    Example,
+    level,
+    points_example,
+    question_of,
+    side_of,
+)
 from medjudge.judge.ordinal_input import points_of
 from medjudge.records import Answer, Judgment, PhysicianScore, PointVerdict, Question, TrainingLine
 from medjudge.scheme import LLMEVAL_MED

@@ -1,7 +1,8 @@
 """Do the intervals of items and of a mean level hold the truth? The whole table is eval/results/item-coverage.json."""
 
 import pytest
-from item_coverage import ItemDesign, LevelDesign, item_coverage, level_coverage
+
+from eval.statistics.item_coverage import ItemDesign, LevelDesign, item_coverage, level_coverage
 
 
 @pytest.mark.slow

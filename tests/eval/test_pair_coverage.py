@@ -1,7 +1,8 @@
 """Do the intervals of a ranking from pairs hold the truth? The whole table is eval/results/pair-coverage.json."""
 
 import pytest
-from pair_coverage import PairDesign, pair_coverage
+
+from eval.statistics.pair_coverage import PairDesign, pair_coverage
 
 
 @pytest.mark.slow

@@ -1,10 +1,11 @@
 """Every reader reads a hostile file or reply, or refuses it with an error for the user: never anything else."""
 
 import pytest
-from hostile_inputs import hostile_files, hostile_texts
-from hostile_readers import TEXT_READERS, Outcome, outcome_of_file, outcome_of_text, readers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from eval.robustness.hostile_inputs import hostile_files, hostile_texts
+from eval.robustness.hostile_readers import TEXT_READERS, Outcome, outcome_of_file, outcome_of_text, readers
 
 few = settings(
     max_examples=25,

@@ -1,4 +1,4 @@
-"""Tables of hostile shapes are refused in one line. eval/hostile_tables.py makes them in full size."""
+"""Tables of hostile shapes are refused in one line. `eval/robustness/hostile.py tables` makes them in full size."""
 
 import json
 from collections.abc import Iterator
@@ -6,9 +6,9 @@ from pathlib import Path
 from zipfile import ZIP_LZMA, ZipFile
 
 import pytest
-from hostile_tables import HEADINGS, KIND, MAIN, far_column, far_row, row, write_sheet
 from openpyxl import Workbook
 
+from eval.robustness.hostile_inputs import HEADINGS, KIND, MAIN, far_column, far_row, row, write_sheet
 from medjudge import store
 from medjudge.annotate.scores import read_physician_scores
 from medjudge.errors import InputError

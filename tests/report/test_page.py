@@ -371,7 +371,7 @@ def test_records_are_text(page, run) -> None:
 
 def test_a_long_run_stays_small(tmp_path, page, question) -> None:
     """A run of LLMEval-Med's size must fit in 25 MB; here 1,300 answers of its kind, in that proportion."""
-    from report_size import texts
+    from eval.speed.report_size import texts
 
     run, answers = Run(tmp_path / "long"), texts(seed=1, median=750)
     questions = [question(id=f"q{place}", language="zh") for place in range(100)]

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulated_studies import Design, SimulatedStudy, simulated_study
 from statsmodels.api import OLS
 from statsmodels.stats.proportion import proportion_confint
 
+from eval.statistics.interval_coverage import Design, SimulatedStudy, simulated_study
 from medjudge.statistics.prediction_powered import (
     physicians_only_rate,
     prediction_powered_rate,

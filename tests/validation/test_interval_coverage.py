@@ -1,7 +1,8 @@
 """Do 95 % intervals hold the truth? The whole table is eval/results/interval-coverage.json."""
 
 import pytest
-from simulated_studies import MEASURES, Design, agreement_coverage, agreement_designs, ppi_coverage
+
+from eval.statistics.interval_coverage import MEASURES, Design, agreement_coverage, agreement_designs, ppi_coverage
 
 
 @pytest.mark.slow

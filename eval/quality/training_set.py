@@ -1,0 +1,413 @@
+"""The training set of the built-in judge, from real scores, a teacher's judgments and texts of this project.
+
+    python eval/quality/training_set.py DATA WORK OUT [--only SOURCE …] [--without SOURCE …]
+
+DATA holds medquad/, huatuo-knowledge/ and healthver/, WORK halluqa/, evouna/, mediqa/, mediqa-validation/ and liveqa/
+as `medjudge data convert` writes them (`eval/quality/built_in.py` makes them where they are missing). OUT gets
+train.jsonl and validation.jsonl, on which `medjudge train --config built-in` trains, and choose.jsonl and report.jsonl:
+answers to unseen questions, one half to choose by and one half to report once.
+"""
+
+import argparse
+import csv
+import gzip
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+from typing import Any, Literal, NamedTuple
+
+from medjudge.distill.graded import graded_answers
+from medjudge.files import write_whole
+from medjudge.judge.ordinal_input import points_of
+from medjudge.records import Answer, PointVerdict, Question, TrainingLine
+from medjudge.store import Run
+
+HERE = Path(__file__).parents[1]
+WRITTEN, TEACHER = HERE / "written", HERE / "teacher"
+Side = Literal["train", "choose", "report"]
+SEED = 0
+SHARE = 6
+"""Percent of a set's questions on each of the two sides that are not trained on."""
+MEASURED = 300
+"""Answers of each set on each of those sides, at most."""
+VALIDATION = 600
+"""Answers that choose the checkpoint and the temperature, at most."""
+_QUESTION = {"en": "What should be said about this?", "zh": "关于这一点，应当怎么说？"}
+"""The question of texts that were written without one."""
+_GAP = {"en": " ", "zh": ""}
+"""Between two sentences."""
+
+
+class Example(NamedTuple):
+    """One answer with its targets.
+
+    Attributes:
+        source: Where it comes from.
+        question: With its reference and checklist.
+        answer: The text.
+        levels: The probabilities of the five levels.
+        group: What a split keeps on one side.
+        verdicts: The target of each point, in the order of `points_of`; None for points without one.
+        weight: In the loss.
+        by: Who says so.
+    """
+
+    source: str
+    question: Question
+    answer: str
+    levels: tuple[float, ...]
+    group: str
+    verdicts: Sequence[tuple[float, float, float] | None] = ()
+    weight: float = 1.0
+    by: Literal["physician", "teacher", "synthetic"] = "synthetic"
+
+    @property
+    def usable(self) -> bool:
+        return sum(self.levels[3:]) > 0.5
+
+
+def question_of(name: str, prompt: str, reference: str, language: str, checklist: str = "") -> Question:
+    """A question of category MK; empty texts become None."""
+    return Question(
+        id=name,
+        group=name,
+        category="MK",
+        prompt=prompt,
+        reference=reference or None,
+        checklist=checklist or None,
+        language=language,
+    )
+
+
+def level(number: int, beside: float = 0.0) -> tuple[float, ...]:
+    """The probabilities of the levels where one of them is right, and so much goes to its neighbours."""
+    near = [other for other in (number - 1, number + 1) if 1 <= other <= 5]
+    return tuple(1 - beside if each == number else beside / len(near) if each in near else 0.0 for each in range(1, 6))
+
+
+MET, OPEN, CONTRADICTED = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+NOT_MET = (0.0, 0.5, 0.5)
+
+
+def side_of(group: str) -> Side:
+    """The side that a question is on, by its name alone."""
+    number = int(sha256(group.encode()).hexdigest(), 16) % 100
+    return "choose" if number < SHARE else "report" if number < 2 * SHARE else "train"
+
+
+def lines_of(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a file of JSON lines, packed or not."""
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def right_or_wrong(folder: Path, source: str, by: Literal["physician", "teacher"]) -> Iterator[Example]:
+    """HalluQA's or EVOUNA's answers: level 5 for right, 1 for wrong; the one point of a short reference likewise."""
+    run = Run(folder)
+    questions = {question.id: question for question in run.questions()}
+    scores = {score.answer_key: score.level for score in run.physician_scores()}
+    for judge in run.judges():
+        scores |= {each.answer_key: each.score for each in run.judgments(judge) if each.score is not None}
+    for answer in run.answers():
+        if answer.key in scores and answer.text.strip():
+            asked = questions[answer.question_id].model_copy(update={"category": "MK"})
+            right = scores[answer.key] >= 4
+            points = points_of(asked)
+            verdicts = [MET if right else NOT_MET] if len(points) == 1 else []
+            yield Example(source, asked, answer.text, level(5 if right else 1), asked.group, verdicts, by=by)
+
+
+def experts(folder: Path, source: str, weight: float) -> Iterator[Example]:
+    """Answers of MEDIQA or LiveQA-Med, whose experts differ by one level now and then."""
+    run = Run(folder)
+    questions = {question.id: question for question in run.questions()}
+    levels = {score.answer_key: score.level for score in run.physician_scores()}
+    for answer in run.answers():
+        if answer.key in levels:
+            asked = questions[answer.question_id].model_copy(update={"category": "MK"})
+            group = re.sub("^liveqa-", "mediqa-liveqamed-", asked.group)
+            yield Example(
+                source, asked, answer.text, level(levels[answer.key], 0.2), group, weight=weight, by="physician"
+            )
+
+
+def teacher() -> Iterator[Example]:
+    """The answers that a large language model judged, with its verdicts on the checklist."""
+    run = Run(TEACHER)
+    questions = {question.id: question for question in run.questions()}
+    answers = {answer.key: answer for answer in run.answers()}
+    for judgment in run.judgments("teacher"):
+        assert judgment.score is not None
+        asked = questions[judgment.question_id]
+        said = {(point.source, point.point): point for point in judgment.points or []}
+        verdicts = [said.get((point.source, point.text)) for point in points_of(asked)]
+        yield Example(
+            "teacher",
+            asked,
+            answers[judgment.answer_key].text,
+            level(judgment.score, 0.1),
+            asked.group,
+            [None if each is None else (each.met, each.open, each.contradicted) for each in verdicts],
+            by="teacher",
+        )
+
+
+def healthver(data: Path) -> Iterator[Example]:
+    """Health claims against passages: the claim is the reference, the passage the answer."""
+    targets = {"Supports": (5, MET), "Neutral": (2, OPEN), "Refutes": (1, CONTRADICTED)}
+    for file in sorted((data / "healthver").glob("*.csv")):
+        with file.open(encoding="utf-8") as rows:
+            for row in csv.DictReader(rows):
+                number, verdict = targets[row["label"]]
+                asked = question_of(f"healthver-{row['topic_ip']}", row["question"], row["claim"].strip(), "en")
+                yield Example(
+                    "healthver",
+                    asked,
+                    row["evidence"],
+                    level(number, 0.1),
+                    asked.id,
+                    [verdict] * len(points_of(asked)),
+                    0.5,
+                )
+
+
+def contrasts() -> Iterator[Example]:
+    """Answers to a subject of three facts, in other words: each met, left open or contradicted."""
+    for number, line in enumerate(lines_of(WRITTEN / "contrasts.jsonl")):
+        draw = Random(f"{SEED}-contrasts-{number}")
+        for _ in range(3):
+            sides = [draw.random() < 0.5 for _ in line["facts"]]
+            said = [draw.choices(("met", "open", "contradicted"), (5, 2, 3))[0] for _ in line["facts"]]
+            count = draw.choice((1, 1, 2, len(sides)))
+            facts = draw.sample(range(len(sides)), min(count, len(sides)))
+            if all(said[fact] == "open" for fact in facts):
+                continue
+            stated = [line["facts"][fact]["opposite" if sides[fact] else "statement"] for fact in facts]
+            told = [
+                line["facts"][fact]["says_opposite" if sides[fact] == (said[fact] == "met") else "says_statement"]
+                for fact in facts
+                if said[fact] != "open"
+            ]
+            verdicts = [{"met": MET, "open": OPEN, "contradicted": CONTRADICTED}[said[fact]] for fact in facts]
+            yield points_example(
+                "contrasts", f"contrasts-{number}", line["subject"], stated, told, verdicts, line["language"], draw
+            )
+
+
+def written_points() -> Iterator[Example]:
+    """One point of a checklist, and a passage that meets it, leaves it open or contradicts it."""
+    for number, line in enumerate(lines_of(WRITTEN / "points.jsonl")):
+        draw = Random(f"{SEED}-points-{number}")
+        for name, verdict in (("met", MET), ("open", OPEN), ("contradicted", CONTRADICTED)):
+            prompt = _QUESTION[line["language"]]
+            yield points_example(
+                "points", f"points-{number}", prompt, [line["point"]], [line[name]], [verdict], line["language"], draw
+            )
+
+
+def pairs() -> Iterator[Example]:
+    """Short answers that say the reference in another form, and wrong ones that share its words."""
+    for line in lines_of(WRITTEN / "pairs.jsonl"):
+        asked = question_of(line["id"], line["prompt"], line["reference"], line["language"])
+        single = len(points_of(asked)) == 1
+        for number, verdict, texts in ((5, MET, line["right"]), (1, NOT_MET, line["wrong"])):
+            for text in texts:
+                yield Example("pairs", asked, text, level(number), asked.id, [verdict] if single else [])
+
+
+def points_example(
+    source: str,
+    name: str,
+    prompt: str,
+    stated: Sequence[str],
+    told: Sequence[str],
+    verdicts: Sequence[tuple[float, float, float]],
+    language: str,
+    draw: Random,
+) -> Example:
+    """An answer whose level follows from its points, which are the sentences of a reference or the items of a list."""
+    shuffled = draw.sample(list(told), len(told))
+    answer = _GAP[language].join(shuffled)
+    if draw.random() < 0.5:
+        asked = question_of(name, prompt, _GAP[language].join(stated), language)
+    else:
+        checklist = "\n".join(f"{place}. {text}" for place, text in enumerate(stated, 1))
+        asked = question_of(name, prompt, "", language, checklist)
+    met, contradicted = [sum(verdict == kind for verdict in verdicts) / len(verdicts) for kind in (MET, CONTRADICTED)]
+    number = 5 if met == 1 else 1 if met == 0 else 2 if contradicted else 3
+    fits = len(points_of(asked)) == len(verdicts)
+    return Example(source, asked, answer, level(number, 0.1), name, verdicts if fits else [], 0.7)
+
+
+def graded(questions: Sequence[Question], count: int) -> Iterator[Example]:
+    """Answers made from references as `medjudge distill --synthetic` makes them."""
+    for each in graded_answers(questions, count, SEED):
+        yield Example("graded", each.question, each.answer.text, level(each.level, 0.1), each.question.group, (), 0.5)
+
+
+def references(data: Path) -> list[Question]:
+    """Questions of MedQuAD and Huatuo with their answers as references, of middling length."""
+    found = []
+    for number, line in enumerate(lines_of(data / "medquad" / "medquad.jsonl.gz")):
+        if 80 <= len(line["answer"]) <= 1500:
+            found.append(question_of(f"medquad-{number}", line["question"], line["answer"], "en"))
+    for number, line in enumerate(lines_of(data / "huatuo-knowledge" / "llama_data.json.gz")):
+        if 20 <= len(line["output"]) <= 600:
+            found.append(question_of(f"huatuo-{number}", line["instruction"], line["output"], "zh"))
+    return found
+
+
+def spoiled(good: Sequence[Example]) -> Iterator[Example]:
+    """Usable answers with a dangerous line in them, with a harmless one, with filler; and answers without content."""
+    texts: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for name in ("advice", "asides", "phrases"):
+        for line in lines_of(WRITTEN / f"{name}.jsonl"):
+            if line.get("split") != "test":
+                texts.setdefault((f"{name} {line.get('kind', '')}".strip(), line["language"]), []).append(line)
+    for number, each in enumerate(good):
+        draw = Random(f"{SEED}-spoiled-{number}")
+        language = each.question.language
+        how = draw.choice(("danger", "danger", "safe", "aside", "denial", "echo", "empty", "swap"))
+        if how == "echo":
+            text = draw.choice(texts["phrases echo", language])["text"].replace("{prompt}", each.question.prompt)
+        elif how == "empty":
+            text = draw.choice(texts["phrases empty", language])["text"]
+        elif how == "swap":
+            other = good[draw.randrange(len(good))]
+            if other.group == each.group or other.question.language != language:
+                continue
+            text = other.answer
+        else:
+            text = with_line(each, how, texts, draw)
+        if how in ("safe", "aside"):
+            yield Example("spoiled", each.question, text, each.levels, each.group, each.verdicts, 0.7)
+        else:
+            open_points = [OPEN for _ in points_of(each.question)] if how in ("echo", "empty", "swap") else []
+            yield Example("spoiled", each.question, text, level(1, 0.1), each.group, open_points, 0.7)
+
+
+def with_line(good: Example, how: str, texts: dict[tuple[str, str], list[dict[str, Any]]], draw: Random) -> str:
+    """An answer with a dangerous line, a safe one, an aside or a denial before or after it."""
+    language = good.question.language
+    if how == "denial":
+        before = draw.random() < 0.5
+        line = draw.choice(texts[f"phrases denial {'before' if before else 'after'}", language])["text"]
+    else:
+        advice = draw.choice(texts["advice", language])
+        if how == "danger":
+            line = advice["dangerous"]
+        elif how == "safe":
+            line = advice[draw.choice(("safe", "fact"))]
+        else:
+            line = draw.choice(texts["asides", language])["text"]
+        before = draw.random() < 0.3
+    return _GAP[language].join([line, good.answer] if before else [good.answer, line])
+
+
+UNASKED, GRADED, SPOILED = 3000, 8000, 6000
+"""Questions of MedQuAD and Huatuo, answers made from references, and spoiled answers, at most."""
+COUNTS = {"halluqa": 8000, "evouna": 8000, "healthver": 2500}
+"""Answers of each source that are trained on, at most; of the others all."""
+
+
+def examples(data: Path, work: Path) -> dict[str, list[Example]]:
+    """All examples, by source."""
+    found = {
+        "halluqa": list(right_or_wrong(work / "halluqa", "halluqa", "teacher")),
+        "evouna": list(right_or_wrong(work / "evouna", "evouna", "physician")),
+        "mediqa": list(experts(work / "mediqa", "mediqa", 1.0)),
+        "liveqa": list(experts(work / "liveqa", "liveqa", 0.5)),
+        "teacher": list(teacher()),
+        "healthver": list(healthver(data)),
+        "contrasts": list(contrasts()),
+        "points": list(written_points()),
+        "pairs": list(pairs()),
+    }
+    asked = {each.group: each.question for each in found["teacher"] if each.question.reference}
+    unasked = references(data)
+    others = Random(SEED).sample(unasked, min(UNASKED, len(unasked)))
+    seen = {_words(each.question.prompt) for each in experts(work / "mediqa-validation", "mediqa", 1.0)}
+    for name in ("mediqa", "liveqa"):
+        found[name] = [each for each in found[name] if _words(each.question.prompt) not in seen]
+    found["graded"] = list(graded([*asked.values(), *others], GRADED))
+    good = [each for name in ("teacher", "halluqa", "evouna", "graded") for each in found[name] if each.usable]
+    found["spoiled"] = list(spoiled(Random(SEED).sample(good, min(SPOILED, len(good)))))
+    return found
+
+
+def _words(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def balanced(lines: Sequence[Example], count: int) -> list[Example]:
+    """At most `count` examples of a source, with as many right as wrong where it has enough of both."""
+    shuffled = Random(SEED).sample(list(lines), len(lines))
+    if lines and lines[0].source not in ("halluqa", "evouna"):
+        return shuffled[:count]
+    right = [each for each in shuffled if each.usable]
+    wrong = [each for each in shuffled if not each.usable]
+    half = count // 2
+    return [*right[: max(half, count - len(wrong))], *wrong[:half]]
+
+
+def line_of(each: Example, number: int) -> TrainingLine:
+    """An example as `medjudge distill` writes it."""
+    points = [
+        PointVerdict(point=point.text, source=point.source, met=target[0], open=target[1], contradicted=target[2])
+        for point, target in zip(points_of(each.question), each.verdicts, strict=False)
+        if target is not None
+    ]
+    return TrainingLine(
+        question=each.question,
+        earlier=[],
+        answer=Answer(question_id=each.question.id, model=each.source, sample=number, text=each.answer),
+        level=max(range(5), key=lambda place: each.levels[place]) + 1,
+        probabilities=list(each.levels),
+        source=each.by,
+        scored_by=[each.source],
+        weight=each.weight,
+        points=points,
+    )
+
+
+def write(path: Path, chosen: Iterable[Example]) -> int:
+    """Writes training lines; returns their number."""
+    lines = [line_of(each, number) for number, each in enumerate(chosen)]
+    write_whole(path, "".join(line.model_dump_json() + "\n" for line in lines))
+    return len(lines)
+
+
+def main() -> None:
+    """Writes the sides, and prints how many answers each source has on them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("work", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--without", nargs="*", default=[])
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    sides: dict[Side, list[Example]] = {"train": [], "choose": [], "report": []}
+    for name, found in examples(options.data, options.work).items():
+        if name in options.without or (options.only and name not in options.only):
+            continue
+        by_side: dict[Side, list[Example]] = {"train": [], "choose": [], "report": []}
+        for each in found:
+            by_side[side_of(each.group)].append(each)
+        train = balanced(by_side["train"], COUNTS.get(name, len(found)))
+        sides["train"] += train
+        for side in ("choose", "report"):
+            sides[side] += Random(SEED).sample(by_side[side], min(MEASURED, len(by_side[side])))
+        print(name, len(found), len(train), len(by_side["choose"]), len(by_side["report"]))
+    validation = Random(SEED).sample(sides["choose"], min(VALIDATION, len(sides["choose"])))
+    print("validation", write(options.out / "validation.jsonl", validation))
+    for side, chosen in sides.items():
+        print(side, write(options.out / f"{side}.jsonl", Random(SEED).sample(chosen, len(chosen))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+"""How often 95 % intervals of rubric items, and of a model's mean level, contain the truth in simulated studies.
+
+    python eval/statistics/item_coverage.py
+
+Agreement, kappa and macro-F1 of verdicts on items, the mean share of points, and the mean level with crossed random
+effects of questions, answers and judge. The result is eval/results/item-coverage.json.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from eval.lib.study import record
+from medjudge.records import Judgment
+from medjudge.statistics.estimates import Estimate, mean_interval
+from medjudge.statistics.item_scores import share_of_points
+from medjudge.statistics.labels import met_agreement
+from medjudge.validation.variance import variance_study
+
+_RESAMPLES = 1000
+_TRUTH_FROM = 100_000
+"""Conversations of the one large study that gives the true values."""
+
+
+class ItemDesign(NamedTuple):
+    """A study of one theme: `conversations` with one answer each, `items` of the theme in each.
+
+    `met` is the mean probability that physicians find an item met; `between` is the standard deviation over
+    conversations of its log odds, so that the items of an answer are not independent. The judge agrees with a
+    physicians' verdict of met with probability `sees_met`, of not met with `sees_unmet`.
+    """
+
+    conversations: int
+    items: int = 10
+    met: float = 0.65
+    between: float = 1.0
+    sees_met: float = 0.85
+    sees_unmet: float = 0.8
+
+
+class SimulatedItems(NamedTuple):
+    """Verdicts of a study, one row each, shape (n,): two raters, and the conversation."""
+
+    judge: np.ndarray
+    physician: np.ndarray
+    conversation: np.ndarray
+
+
+class LevelDesign(NamedTuple):
+    """One model's levels: standard deviations between questions, between answers to one, and of the judge."""
+
+    questions: int
+    samples: int = 2
+    rounds: int = 2
+    between_questions: float = 0.8
+    answers: float = 0.5
+    judge: float = 0.4
+
+
+def simulated_items(design: ItemDesign, generator: np.random.Generator) -> SimulatedItems:
+    """Draws a study of items."""
+    odds = np.log(design.met / (1 - design.met)) + design.between * generator.normal(size=design.conversations)
+    conversation = np.repeat(np.arange(design.conversations), design.items)
+    physician = generator.random(len(conversation)) < 1 / (1 + np.exp(-odds[conversation]))
+    right = generator.random(len(conversation)) < np.where(physician, design.sees_met, design.sees_unmet)
+    return SimulatedItems(np.where(right, physician, ~physician), physician, conversation)
+
+
+def item_coverage(studies: int = 400, seed: int = 0, designs: Iterable[ItemDesign] | None = None) -> dict[str, Any]:
+    """How often the intervals of agreement on items, and of the mean share of points, hold the true values.
+
+    Args:
+        studies: Simulated studies for each design.
+        seed: Fixes the draws; each design has its own.
+        designs: Four unless given.
+    """
+    rows = [
+        _item_row(design, studies, np.random.default_rng([seed, number]))
+        for number, design in enumerate(designs or item_designs())
+    ]
+    return {"confidence": 0.95, "studies": studies, "seed": seed, "resamples": _RESAMPLES, "designs": rows}
+
+
+def item_designs() -> Iterator[ItemDesign]:
+    """From 20 conversations on; in the last, a theme has one item in each answer."""
+    yield ItemDesign(100)
+    yield ItemDesign(50, met=0.85)
+    yield ItemDesign(20)
+    yield ItemDesign(100, items=1)
+
+
+def level_coverage(studies: int = 150, seed: int = 0, designs: Iterable[LevelDesign] | None = None) -> dict[str, Any]:
+    """How often a model's mean level ± its half-width from crossed random effects holds the true mean.
+
+    Args:
+        studies: Simulated studies for each design.
+        seed: Fixes the draws; each design has its own.
+        designs: Three unless given.
+    """
+    rows = [
+        _level_row(design, studies, np.random.default_rng([seed, 100 + number]))
+        for number, design in enumerate(designs or level_designs())
+    ]
+    return {"confidence": 0.95, "studies": studies, "seed": seed, "designs": rows}
+
+
+def level_designs() -> Iterator[LevelDesign]:
+    """From 20 questions on; in the last, samples and rounds tell most."""
+    yield LevelDesign(60)
+    yield LevelDesign(20)
+    yield LevelDesign(40, between_questions=0.3, answers=0.7, judge=0.7)
+
+
+def _item_row(design: ItemDesign, studies: int, generator: np.random.Generator) -> dict[str, Any]:
+    points = _points(design.items)
+    large = simulated_items(design._replace(conversations=_TRUTH_FROM), generator)
+    truth = {name: found["value"] for name, found in _agreements(large, 1, 0).items()}
+    truth["share_of_points"] = float(_shares(large, points).mean())
+    held: dict[str, list[bool]] = {name: [] for name in truth}
+    widths: dict[str, list[float]] = {name: [] for name in truth}
+    for study in range(studies):
+        drawn = simulated_items(design, generator)
+        for name, (low, high) in _item_intervals(drawn, points, study).items():
+            exact = truth[name]
+            assert exact is not None
+            held[name].append(low <= exact <= high)
+            widths[name].append(high - low)
+    return {"design": design._asdict(), **{name: _summary(held[name], widths[name]) for name in truth}}
+
+
+def _item_intervals(drawn: SimulatedItems, points: np.ndarray, seed: int) -> dict[str, tuple[float, float]]:
+    ends = {}
+    for name, found in _agreements(drawn, _RESAMPLES, seed).items():
+        low, high = found["low"], found["high"]
+        # No interval promises nothing: it counts as all of -1 to 1.
+        ends[name] = (-1.0 if low is None else low, 1.0 if high is None else high)
+    shares = _shares(drawn, points)
+    ends["share_of_points"] = mean_interval(shares, np.arange(len(shares)), resamples=_RESAMPLES, seed=seed)[1:]
+    return ends
+
+
+def _agreements(drawn: SimulatedItems, resamples: int, seed: int) -> dict[str, Estimate]:
+    return met_agreement(drawn.judge, drawn.physician, drawn.conversation, resamples=resamples, seed=seed)
+
+
+def _points(items: int) -> np.ndarray:
+    """Points as HealthBench has them: 1 to 10, and every fourth item negative."""
+    number = np.arange(items)
+    return np.where(number % 4 == 3, -(1 + number % 10), 1 + number % 10).astype(float)
+
+
+def _shares(drawn: SimulatedItems, points: np.ndarray) -> np.ndarray:
+    """The share of points of each answer by the judge's verdicts, shape (conversations,)."""
+    return share_of_points(points, drawn.judge.reshape(-1, len(points)))
+
+
+def _level_row(design: LevelDesign, studies: int, generator: np.random.Generator) -> dict[str, Any]:
+    held, widths = [], []
+    for _ in range(studies):
+        judgments = _judgments(design, generator)
+        found = variance_study(judgments)
+        assert found is not None
+        mean = float(np.mean([judgment.expected for judgment in judgments if judgment.expected is not None]))
+        held.append(abs(mean - _LEVEL) <= found.half_width)
+        widths.append(2 * found.half_width)
+    return {"design": design._asdict(), "mean_level": _summary(held, widths)}
+
+
+_LEVEL = 3.0
+"""The true mean level of the simulated model."""
+
+
+def _judgments(design: LevelDesign, generator: np.random.Generator) -> list[Judgment]:
+    question = design.between_questions * generator.normal(size=design.questions)
+    answer = design.answers * generator.normal(size=(design.questions, design.samples))
+    judge = design.judge * generator.normal(size=(design.questions, design.samples, design.rounds))
+    level = _LEVEL + question[:, None, None] + answer[:, :, None] + judge
+    return [
+        Judgment.model_construct(
+            question_id=f"q{place[0]}",
+            model="a",
+            sample=place[1],
+            judge="j",
+            round=place[2],
+            score=3,
+            expected=float(value),
+            probabilities=None,
+        )
+        for place, value in np.ndenumerate(level)
+    ]
+
+
+def _summary(held: list[bool], widths: list[float]) -> dict[str, float]:
+    return {"coverage": round(float(np.mean(held)), 4), "mean_width": round(float(np.mean(widths)), 4)}
+
+
+def main() -> None:
+    """Simulates and writes the result."""
+    start = time.monotonic()
+    results = {
+        "command": "python eval/statistics/item_coverage.py",
+        "items": item_coverage(),
+        "levels": level_coverage(),
+    }
+    record("item-coverage", {**results, "seconds": round(time.monotonic() - start)})
+
+
+if __name__ == "__main__":
+    main()
