@@ -52,7 +52,7 @@ def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def tiny_similarity(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A similarity judge on a BERT of two layers, that was fitted on nothing of the sample."""
-    from tiny_models import build_tiny_similarity
+    from tiny_judges import build_tiny_similarity
 
     return build_tiny_similarity(tmp_path_factory.mktemp("tiny") / "similarity")
 

@@ -1,14 +1,23 @@
-"""Judge folders of tiny models, built without training."""
+"""Judge folders and models of two layers, built without training."""
 
+import json
 from pathlib import Path
 
+import numpy as np
 import torch
+from gguf import MODEL_ARCH, GGUFWriter, LlamaFileType, TokenType, get_tensor_name_map
 from peft import LoraConfig, get_peft_model
+from transformers import Qwen2Config, Qwen2ForCausalLM
 
+from eval.lib.tiny_models import build_tiny_encoder, byte_tokenizer, sample_texts
+from medjudge.benchmark.sample import sample_folder
+from medjudge.judge.card import write_readme
 from medjudge.judge.folder import JudgeCard
 from medjudge.judge.ordinal import OrdinalModel
-from medjudge.judge.similarity import CutPoints
-from medjudge.models.loading import load_encoder
+from medjudge.judge.protocol import assignments
+from medjudge.judge.similarity import MAX_LENGTH, CutPoints, cosines_to_reference
+from medjudge.models.loading import load_encoder, load_tokenizer
+from medjudge.store import Run
 
 
 def build_ordinal_judge(folder: Path, base: Path) -> Path:
@@ -22,3 +31,59 @@ def build_ordinal_judge(folder: Path, base: Path) -> Path:
     model.save_head(folder)
     JudgeCard(kind="ordinal", base_model=str(base), max_length=128).write(folder)
     return folder
+
+
+def build_tiny_similarity(folder: Path) -> Path:
+    """Writes a similarity judge that costs next to nothing; it gives each level to a fifth of the sample's answers."""
+    encoder = build_tiny_encoder(folder / "base", window=MAX_LENGTH)
+    work = assignments(Run(sample_folder()).questions(), Run(sample_folder()).answers())
+    cosines, _ = cosines_to_reference(load_encoder(str(encoder)).eval(), load_tokenizer(str(encoder)), work)
+    slope = 3 / cosines.std()
+    low, second, third, high = slope * np.quantile(cosines, [0.2, 0.4, 0.6, 0.8])
+    card = JudgeCard(
+        kind="similarity",
+        base_model="tiny-encoder",
+        max_length=MAX_LENGTH,
+        slope=slope,
+        cuts=(low, second, third, high),
+    )
+    write_readme(folder, card)
+    card.write(folder)
+    return folder
+
+
+def build_tiny_gguf(path: Path) -> Path:
+    """Writes a GGUF file of a Qwen2 of two layers with random weights, a byte-level tokenizer and no chat template."""
+    tokenizer = byte_tokenizer(sample_texts(), 600)
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4}
+    config = Qwen2Config(vocab_size=len(tokenizer), num_key_value_heads=2, max_position_embeddings=4096, **sizes)
+    writer = GGUFWriter(path, "qwen2")
+    writer.add_context_length(4096)
+    writer.add_embedding_length(64)
+    writer.add_block_count(2)
+    writer.add_feed_forward_length(128)
+    writer.add_head_count(4)
+    writer.add_head_count_kv(2)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_freq_base(10_000.0)
+    writer.add_file_type(LlamaFileType.ALL_F32)
+    words = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
+    vocabulary = sorted(words["vocab"], key=words["vocab"].get)
+    control, normal = TokenType.CONTROL, TokenType.NORMAL
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen2")
+    writer.add_token_list(vocabulary)
+    writer.add_token_types([control if word.startswith("<|") else normal for word in vocabulary])
+    writer.add_token_merges([" ".join(pair) for pair in words["merges"]])
+    writer.add_bos_token_id(tokenizer.pad_token_id)
+    writer.add_eos_token_id(tokenizer.eos_token_id)
+    writer.add_pad_token_id(tokenizer.pad_token_id)
+    names = get_tensor_name_map(MODEL_ARCH.QWEN2, 2)
+    for name, tensor in Qwen2ForCausalLM(config).state_dict().items():
+        writer.add_tensor(names.get_name(name, try_suffixes=(".weight", ".bias")), tensor.numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path

@@ -1,11 +1,10 @@
-"""Models with random weights in the shapes of published ones, and the rate that a device multiplies matrices at.
+"""Models with random weights in the shapes of published ones.
 
 What such a model says means nothing. It takes the time and the memory of the published model, and needs no model hub.
 """
 
 import time
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,44 +13,30 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, Qwen3Config, 
 
 from medjudge.models.hardware import fast_dtype
 
-_QWEN3 = {
-    "vocab_size": 151_936,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "tie_word_embeddings": True,
-}
+
+def _shape(
+    vocabulary: int, width: int, inner: int, layers: int, heads: int, key_heads: int, head: int
+) -> dict[str, Any]:
+    """Arguments of Qwen3Config."""
+    return {
+        "vocab_size": vocabulary,
+        "hidden_size": width,
+        "intermediate_size": inner,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": key_heads,
+        "head_dim": head,
+    }
+
+
+_TIED = {"tie_word_embeddings": True}
 SIZES: dict[str, dict[str, Any]] = {
-    "tiny": {
-        "vocab_size": 4000,
-        "hidden_size": 64,
-        "intermediate_size": 128,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "head_dim": 16,
-    },
-    "60M": {
-        "vocab_size": 8000,
-        "hidden_size": 640,
-        "intermediate_size": 1792,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 10,
-        "num_key_value_heads": 5,
-        "head_dim": 64,
-    },
-    "0.6B": _QWEN3
-    | {"hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28, "num_attention_heads": 16},
-    "1.7B": _QWEN3
-    | {"hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 28, "num_attention_heads": 16},
-    "4B": _QWEN3 | {"hidden_size": 2560, "intermediate_size": 9728, "num_hidden_layers": 36, "num_attention_heads": 32},
-    "8B": _QWEN3
-    | {
-        "hidden_size": 4096,
-        "intermediate_size": 12_288,
-        "num_hidden_layers": 36,
-        "num_attention_heads": 32,
-        "tie_word_embeddings": False,
-    },
+    "tiny": _shape(4000, 64, 128, 2, 4, 2, 16),
+    "60M": _shape(8000, 640, 1792, 12, 10, 5, 64),
+    "0.6B": _shape(151_936, 1024, 3072, 28, 16, 8, 128) | _TIED,
+    "1.7B": _shape(151_936, 2048, 6144, 28, 16, 8, 128) | _TIED,
+    "4B": _shape(151_936, 2560, 9728, 36, 32, 8, 128) | _TIED,
+    "8B": _shape(151_936, 4096, 12_288, 36, 32, 8, 128) | {"tie_word_embeddings": False},
 }
 """Shapes of Qwen3's published configurations, and two that a CPU can run."""
 
@@ -99,11 +84,3 @@ def timed(device: torch.device, run: Callable[..., Any], *arguments: Any) -> flo
     if device.type == "cuda":
         torch.cuda.synchronize()
     return time.perf_counter() - start
-
-
-@cache
-def matrix_rate(device: torch.device) -> float:
-    """FLOP a second of a product of two square matrices, the best of ten: 2,048 on a CPU, 8,192 on a GPU."""
-    size = 8192 if device.type == "cuda" else 2048
-    left, right = (torch.randn(size, size, device=device, dtype=fast_dtype(device)) for _ in range(2))
-    return max(2 * size**3 / timed(device, torch.matmul, left, right) for _ in range(10))

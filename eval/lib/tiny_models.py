@@ -6,34 +6,29 @@ writes OUT/tiny-lm (a Qwen3 of two layers with a chat template) and OUT/tiny-enc
 tokenizers are trained on the bundled sample, English and Chinese. What they say means nothing.
 """
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import torch
-from gguf import MODEL_ARCH, GGUFWriter, LlamaFileType, TokenType, get_tensor_name_map
 from peft import LoraConfig, get_peft_model
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     BertConfig,
     BertModel,
     PreTrainedTokenizerFast,
-    Qwen2Config,
-    Qwen2ForCausalLM,
     Qwen3Config,
     Qwen3ForCausalLM,
 )
 
 from medjudge.benchmark.sample import sample_folder
 from medjudge.judge.folder import JudgeCard
-from medjudge.judge.protocol import assignments
-from medjudge.models.loading import load_causal_lm, load_encoder, load_tokenizer
+from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.records import Answer, Question
 from medjudge.rubrics.render import Style, prompt_hashes
-from medjudge.store import Run, read_records
+from medjudge.store import read_records
 
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
@@ -43,61 +38,18 @@ CHAT_TEMPLATE = (
 
 def build_tiny_lm(folder: Path, window: int = 32_768, seed: int = 0, head_dim: int = 16) -> Path:
     """Writes a causal language model of about 0.4 million parameters that knows every byte."""
-    tokenizer = byte_tokenizer(sample_texts(), 4000)
+    shape = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4}
+    shape |= {"num_key_value_heads": 2, "head_dim": head_dim, "max_position_embeddings": window}
+    return write_lm(folder, byte_tokenizer(sample_texts(), 4000), seed, initializer_range=0.1, **shape)
+
+
+def write_lm(folder: Path, tokenizer: PreTrainedTokenizerFast, seed: int = 0, **shape: Any) -> Path:
+    """Writes a Qwen3 of a shape with random weights, and its tokenizer."""
     torch.manual_seed(seed)
-    config = Qwen3Config(
-        vocab_size=len(tokenizer),
-        hidden_size=64,
-        intermediate_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=head_dim,
-        max_position_embeddings=window,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        initializer_range=0.1,
-    )
-    Qwen3ForCausalLM(config).save_pretrained(folder)
+    ends = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
+    Qwen3ForCausalLM(Qwen3Config(vocab_size=len(tokenizer), **ends, **shape)).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
-
-
-def build_tiny_gguf(path: Path) -> Path:
-    """Writes a GGUF file of a Qwen2 of two layers with random weights, a byte-level tokenizer and no chat template."""
-    tokenizer = byte_tokenizer(sample_texts(), 600)
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4}
-    config = Qwen2Config(vocab_size=len(tokenizer), num_key_value_heads=2, max_position_embeddings=4096, **sizes)
-    writer = GGUFWriter(path, "qwen2")
-    writer.add_context_length(4096)
-    writer.add_embedding_length(64)
-    writer.add_block_count(2)
-    writer.add_feed_forward_length(128)
-    writer.add_head_count(4)
-    writer.add_head_count_kv(2)
-    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    writer.add_rope_freq_base(10_000.0)
-    writer.add_file_type(LlamaFileType.ALL_F32)
-    words = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
-    vocabulary = sorted(words["vocab"], key=words["vocab"].get)
-    control, normal = TokenType.CONTROL, TokenType.NORMAL
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("qwen2")
-    writer.add_token_list(vocabulary)
-    writer.add_token_types([control if word.startswith("<|") else normal for word in vocabulary])
-    writer.add_token_merges([" ".join(pair) for pair in words["merges"]])
-    writer.add_bos_token_id(tokenizer.pad_token_id)
-    writer.add_eos_token_id(tokenizer.eos_token_id)
-    writer.add_pad_token_id(tokenizer.pad_token_id)
-    names = get_tensor_name_map(MODEL_ARCH.QWEN2, 2)
-    for name, tensor in Qwen2ForCausalLM(config).state_dict().items():
-        writer.add_tensor(names.get_name(name, try_suffixes=(".weight", ".bias")), tensor.numpy())
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
 
 
 def byte_tokenizer(texts: Iterable[str], vocab_size: int) -> PreTrainedTokenizerFast:
@@ -158,30 +110,6 @@ def _word_tokenizer(texts: Iterable[str], vocab_size: int) -> Tokenizer:
     tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, splitter
     tokenizer.add_special_tokens(special)
     return tokenizer
-
-
-def build_tiny_similarity(folder: Path) -> Path:
-    """Writes a similarity judge that costs next to nothing; it gives each level to a fifth of the sample's answers."""
-    # Imported here because they need scipy, which a tiny language model does not.
-    from medjudge.judge.card import write_readme
-    from medjudge.judge.folder import JudgeCard
-    from medjudge.judge.similarity import MAX_LENGTH, cosines_to_reference
-
-    encoder = build_tiny_encoder(folder / "base", window=MAX_LENGTH)
-    work = assignments(Run(sample_folder()).questions(), Run(sample_folder()).answers())
-    cosines, _ = cosines_to_reference(load_encoder(str(encoder)).eval(), load_tokenizer(str(encoder)), work)
-    slope = 3 / cosines.std()
-    low, second, third, high = slope * np.quantile(cosines, [0.2, 0.4, 0.6, 0.8])
-    card = JudgeCard(
-        kind="similarity",
-        base_model="tiny-encoder",
-        max_length=MAX_LENGTH,
-        slope=slope,
-        cuts=(low, second, third, high),
-    )
-    write_readme(folder, card)
-    card.write(folder)
-    return folder
 
 
 def build_generative_judge(folder: Path, base: Path, spread: float = 0.05, **fields: object) -> Path:

@@ -1,6 +1,6 @@
 """The training set of the built-in judge, from real scores, a teacher's judgments and texts of this project.
 
-    python eval/quality/training_set.py DATA WORK OUT [--only SOURCE …] [--without SOURCE …]
+    python eval/quality/training_set.py DATA WORK OUT
 
 DATA holds medquad/, huatuo-knowledge/ and healthver/, WORK halluqa/, evouna/, mediqa/, mediqa-validation/ and liveqa/
 as `medjudge data convert` writes them (`eval/quality/built_in.py` makes them where they are missing). OUT gets
@@ -387,14 +387,10 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("work", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--only", nargs="*", default=[])
-    parser.add_argument("--without", nargs="*", default=[])
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     sides: dict[Side, list[Example]] = {"train": [], "choose": [], "report": []}
     for name, found in examples(options.data, options.work).items():
-        if name in options.without or (options.only and name not in options.only):
-            continue
         by_side: dict[Side, list[Example]] = {"train": [], "choose": [], "report": []}
         for each in found:
             by_side[side_of(each.group)].append(each)

@@ -16,155 +16,55 @@ from hypothesis import strategies as st
 
 from eval.robustness.hostile_readers import Reader, TextReader
 
-_TEXTS = (
-    "",
-    " ",
-    "\x00",
-    "\x1b[2J",
-    "\u202egnp",
-    "\ufeff",
-    "\ud800",
-    "=1+1",
-    "-x",
-    "con",
-    "../../etc/passwd",
-    "NaN",
-    "٤",
-    "４",
-    "½",
-    "1e400",
-    "9" * 5000,
-    "a" * 70_000,
-    "{{ 7*7 }}",
-    "%s%n",
-    "<script>",
-    "A\r\nB",
-    "\u2028",
-    "e\u0301" * 50,
-)
+_NAMES = ("", " ", "-x", "con", "../../etc/passwd", "=1+1", "NaN", "{{ 7*7 }}", "%s%n", "<script>")
+_CHARACTERS = ("\x00", "\x1b[2J", "\u202egnp", "\ufeff", "\ud800", "A\r\nB", "\u2028", "e\u0301" * 50)
+_DIGITS = ("٤", "４", "½", "1e400", "9" * 5000, "a" * 70_000)
+_TEXTS = (*_NAMES, *_CHARACTERS, *_DIGITS)
 _NUMBERS = (0, -1, 6, 2**31, 2**63, 2**64, 10**400, 1.5, 1e308, -0.0, float("inf"), float("nan"), True, None)
-_PIECES = (
+
+_BYTES = (
     b"",
     b"\x00",
     b"\xff\xfe",
     b"\xef\xbb\xbf",
-    b"\r",
-    b"\n\n",
-    b'"',
-    b"'",
-    b"[" * 3000,
-    b"{" * 3000,
-    b'{"a":' * 3000,
-    b"\\ud800",
-    b"\\u0000",
-    b"1e999",
-    b"-",
-    b"9" * 5000,
-    b"NaN",
-    b"Infinity",
-    b"null",
-    b"\xf0\x9f\x98\x80",
-    b"\xed\xa0\x80",
-    b"*a",
-    b"&a [*a]",
-    b"!!python/object/apply:os.system [ls]",
-    b"<<: 1",
-    b"? [a]\n: b",
-    b"2024-13-45",
-    b"1:2:3",
-    b"- ",
-    b": ",
-    b"\t",
-    b"%YAML 9",
-    b"x: &a [*a]\n",
-    b"0x" + b"f" * 9000,
-    b"1" + b":59" * 3000,
-    b"".join(b"a%d: &a%d [%s]\n" % (n, n, b"*a%d, *a%d" % (n - 1, n - 1) if n else b"x, x") for n in range(31)),
-    b"!!timestamp x",
-    b"!!bool x",
-    b"!!map [[a]]",
-    b"!!int ''",
-    b'"id": 1, "id": 2,',
-    b"<!DOCTYPE a [<!ENTITY b 'c'>]>&b;",
-    b"<a>",
-    b"</Question>",
-    b"&#0;",
-    b"&x;",
-    b"<![CDATA[",
-    b",,,,,",
-    b";",
-    b"=cmd|'/c calc'!A0",
-    b"a" * 140_000,
-    b"score",
-    b"rater",
     b"\x1a",
     b"\x85",
     b"\xe2\x80\xa8",
-    b"<?xml version='1.0' encoding='utf-7'?>",
-    b"<?xml version='1.0' encoding='nope'?>",
+    b"\xf0\x9f\x98\x80",
+    b"\xed\xa0\x80",
 )
-_SAID = (
+_LINES = (b"\r", b"\n\n", b"\t", b'"', b"'", b"-", b"- ", b": ", b";", b",,,,,", b"a" * 140_000, b"score", b"rater")
+_JSON = (b"[" * 3000, b"{" * 3000, b'{"a":' * 3000, b"\\ud800", b"\\u0000", b"null", b'"id": 1, "id": 2,')
+_FIGURES = (b"1e999", b"9" * 5000, b"NaN", b"Infinity", b"2024-13-45", b"1:2:3", b"=cmd|'/c calc'!A0")
+_ALIASES = b"".join(b"a%d: &a%d [%s]\n" % (n, n, b"*a%d, *a%d" % (n - 1, n - 1) if n else b"x, x") for n in range(31))
+_ANCHORS = (b"*a", b"&a [*a]", b"x: &a [*a]\n", b"<<: 1", b"? [a]\n: b", b"%YAML 9", _ALIASES)
+_TAGS = (b"!!python/object/apply:os.system [ls]", b"!!timestamp x", b"!!bool x", b"!!map [[a]]", b"!!int ''")
+_LONG_NUMBERS = (b"0x" + b"f" * 9000, b"1" + b":59" * 3000)
+_XML = (b"<!DOCTYPE a [<!ENTITY b 'c'>]>&b;", b"<a>", b"</Question>", b"&#0;", b"&x;", b"<![CDATA[")
+_ENCODINGS = (b"<?xml version='1.0' encoding='utf-7'?>", b"<?xml version='1.0' encoding='nope'?>")
+_PIECES = (*_BYTES, *_LINES, *_JSON, *_FIGURES, *_ANCHORS, *_TAGS, *_LONG_NUMBERS, *_XML, *_ENCODINGS)
+
+_WORDS = (
     "Score: ",
     "得分：",
     "Score",
-    " ",
-    "\n",
-    "5",
-    "4",
-    "1",
-    "6",
-    "0",
-    "-1",
-    "4.5",
-    "/5",
-    "/10",
-    "[[",
-    "]]",
-    "**",
-    "（",
-    "）",
-    "(",
-    ")",
-    "<think>",
-    "</think>",
-    "{",
-    "}",
-    '{"score": 5}',
-    '{"score": 4, "score": 1}',
-    "```json\n",
-    "```",
     "is",
+    "out of",
     "1-5",
     "GCS score 3",
-    "out of",
-    "：",
-    "“",
-    "\\",
-    '"',
-    ",",
-    "x",
-    " " * 500,
-    "[" * 3000,
-    "{" * 3000,
-    "9" * 5000,
-    "\u202e",
-    "\x00",
-    "١",
-    '{"rationale": "\\ud800", "score": 4}',
-    "<|im_start|>",
-    "<<<END ab>>>",
-    "<<",
-    "s>",
-    "[INST",
-    "]",
-    "<|",
-    "|>",
-    "<s<s>>",
-    "＜",
     "null",
     "true",
+    "x",
     "=",
+    " ",
+    "\n",
+    " " * 500,
 )
+_LEVELS = ("5", "4", "1", "6", "0", "-1", "4.5", "/5", "/10", "١", "9" * 5000)
+_MARKS = ("[[", "]]", "]", "**", "（", "）", "(", ")", "{", "}", "：", "“", "\\", '"', ",", "[" * 3000, "{" * 3000)
+_REPLIES = ('{"score": 5}', '{"score": 4, "score": 1}', '{"rationale": "\\ud800", "score": 4}', "```json\n", "```")
+_TOKENS = ("<think>", "</think>", "<|im_start|>", "<<<END ab>>>", "<<", "s>", "[INST", "<|", "|>", "<s<s>>", "＜")
+_SAID = (*_WORDS, *_LEVELS, *_MARKS, *_REPLIES, *_TOKENS, "\u202e", "\x00")
 
 _scalars = st.sampled_from(_TEXTS) | st.sampled_from(_NUMBERS) | st.text(max_size=12) | st.integers(-7, 7)
 _values: st.SearchStrategy[Any] = st.recursive(

@@ -215,14 +215,6 @@ def start_folder(folder: Path) -> Path:
     return folder
 
 
-def _texts(folder: Path, *patterns: str) -> dict[str, bytes]:
-    return {
-        str(file.relative_to(folder)): file.read_bytes()
-        for pattern in patterns
-        for file in sorted(folder.glob(pattern))
-    }
-
-
 def _records(file: Path) -> list[str]:
     """The records of a file in an order of their own, but for what other rows of a batch round in the last digit."""
     records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
@@ -239,7 +231,7 @@ def _of_run(*patterns: str) -> Callable[[Path], object]:
 
 
 def _whole_files(*patterns: str) -> Callable[[Path], object]:
-    return lambda folder: _texts(folder, *patterns)
+    return lambda folder: [(file.name, file.read_bytes()) for each in patterns for file in sorted(folder.glob(each))]
 
 
 STATIONS: dict[str, Station] = {

@@ -130,7 +130,6 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--answers", type=int, default=4)
-    parser.add_argument("--beside", default="", help="what else ran on the machine, for the record")
     arguments = parser.parse_args()
     device = choose_device(arguments.device)
     questions = read_llmeval_med(arguments.data).questions
@@ -145,8 +144,7 @@ def main() -> None:
         f"--rounds {arguments.rounds} --answers {arguments.answers}"
     )
     name = arguments.device if arguments.size == "60M" else f"{arguments.device}-{arguments.size}"
-    beside = {"beside": arguments.beside} if arguments.beside else {}
-    record(f"item-cost-{name}", {"command": command, "dtype": str(fast_dtype(device)), **beside, **result})
+    record(f"item-cost-{name}", {"command": command, "dtype": str(fast_dtype(device)), **result})
     for way, seconds in result["seconds_an_answer"].items():
         print(f"{way}: {seconds:.3f} s an answer")
     for how, ratio in result["cost_of_items_in_scores"].items():

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from eval.lib.model_shapes import SIZES, layer_parameters, matrix_rate, random_model, save_model
+from eval.lib.model_shapes import SIZES, random_model, save_model
 from eval.lib.study import REPOSITORY, RESULTS, circumstances
 from eval.lib.tiny_models import byte_tokenizer, sample_texts
 from medjudge.benchmark.sample import sample_folder
@@ -107,7 +107,7 @@ def differences(left: np.ndarray, right: np.ndarray) -> dict[str, Any]:
 
 
 def judging(place: Place) -> dict[str, Any]:
-    """Judging in batches: prompts a second, share of the matrix rate, differences from one plain pass per prompt."""
+    """Judging in batches: prompts a second, and differences from one plain pass per prompt."""
     judge = judge_of(place)
     work = assignments(2 if place.tiny else QUESTIONS, 4 if place.tiny else ANSWERS)
     logits_of(judge, work[:4])
@@ -121,12 +121,10 @@ def judging(place: Place) -> dict[str, Any]:
             ids = torch.tensor([prompts[at].input_ids], device=place.device)
             plain.append(judge.model(ids, use_cache=False, logits_to_keep=1).logits[0, -1, list(judge.label_ids)])
     tokens = sum(len(prompt.input_ids) for prompt in prompts)
-    flop = 2.0 * layer_parameters(judge.model) * tokens
     return {
         "prompts": len(prompts),
         "tokens": tokens,
         "prompts_per_second": round(len(prompts) / seconds, 2),
-        "share_of_matrix_rate_without_sharing": round(flop / seconds / matrix_rate(place.device), 3),
         "from_plain_passes": differences(batched[: len(few)], torch.stack(plain).float().cpu().numpy()),
     }
 

@@ -6,18 +6,14 @@ WORK is an empty folder. The run has the size of LLMEval-Med: 667 questions in 5
 answers each, 26,013 judgments with probabilities and short rationales, a tenth of the answers scored by two raters. All
 texts are generated, seeded, in Chinese characters: sentences of invented words, among them numbers and Latin names,
 whose frequencies fall as those of real words do, words of the text's own subject, stock phrases, and the marks of
-lists. No two answers share more than that. They are a little harder to pack than LLMEval-Med's references: deflated,
-those take 0.87 bytes a character, at 2.46 bytes of UTF-8; these take what the result says. Chromium
-(/usr/bin/chromium) opens the page where there is one, three times with a new profile; medians are given. The result is
-eval/results/report-size.json.
+lists. No two answers share more than that. Chromium (/usr/bin/chromium) opens the page where there is one, three times
+with a new profile; medians are given. The result is eval/results/report-size.json.
 """
 
-import os
 import resource
 import statistics
 import sys
 import time
-import zlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -191,25 +187,20 @@ def _opened(tab: Any, page: Path) -> dict[str, float]:
 def main(work: Path) -> None:
     """Runs the study."""
     run = write_run(work / "run") if not (work / "run").exists() else Run(work / "run")
-    load = os.getloadavg()[0]
     start, busy = time.monotonic(), time.process_time()
     page = work / "report.html"
     write_page(page, [run])
     seconds, cpu_seconds = time.monotonic() - start, time.process_time() - busy
     answers = [answer.text for answer in run.answers()]
-    sample = "".join(answers[:500])
     results: dict[str, Any] = {
         "command": "python eval/speed/report_size.py WORK",
         "note": "All texts are generated; the rates mean nothing.",
         "judgments": len(answers),
         "characters_an_answer": round(sum(map(len, answers)) / len(answers)),
         "different_answers": len(set(answers)),
-        "deflated_bytes_a_character": round(len(zlib.compress(sample.encode(), 9)) / len(sample), 2),
         "page_bytes": page.stat().st_size,
-        "page_megabytes": round(page.stat().st_size / 1e6, 1),
         "seconds_to_write": round(seconds, 1),
         "cpu_seconds_to_write": round(cpu_seconds, 1),
-        "load_of_the_machine_before": round(load, 1),
         "peak_memory_gib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
         "browser": in_browser(page) if CHROMIUM.exists() else None,
     }

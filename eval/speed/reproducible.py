@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.metrics import cohen_kappa_score
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, Qwen3Config, Qwen3ForCausalLM
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
 from eval.lib.study import record
-from eval.lib.tiny_models import byte_tokenizer
+from eval.lib.tiny_models import byte_tokenizer, write_lm
 from eval.speed.tree_packing import trainer_of
 from medjudge.benchmark.llmeval_med import read_llmeval_med
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
@@ -120,22 +120,9 @@ def differences(judged: dict[str, dict[Key, Judgment]]) -> dict[str, Any]:
 def write_base(folder: Path, questions: Sequence[Question]) -> Path:
     """The model, untrained, and a tokenizer of the questions' texts."""
     tokenizer = byte_tokenizer((f"{question.prompt} {question.reference or ''}" for question in questions), 6000)
-    torch.manual_seed(0)
-    config = Qwen3Config(
-        vocab_size=len(tokenizer),
-        hidden_size=96,
-        intermediate_size=192,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        head_dim=48,
-        max_position_embeddings=WINDOW,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    Qwen3ForCausalLM(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    shape = {"hidden_size": 96, "intermediate_size": 192, "num_hidden_layers": 2, "num_attention_heads": 2}
+    shape |= {"num_key_value_heads": 1, "head_dim": 48, "max_position_embeddings": WINDOW}
+    return write_lm(folder, tokenizer, **shape)
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, pipeline
 
-from eval.lib.model_shapes import SIZES, layer_parameters, matrix_rate, random_model, save_model, timed
+from eval.lib.model_shapes import SIZES, random_model, save_model, timed
 from eval.lib.study import record
 from eval.lib.tiny_models import byte_tokenizer
 from medjudge.answer.conversation import Request
@@ -35,7 +35,6 @@ from medjudge.judge.decision import decision_request, write_decision_files
 from medjudge.judge.generative import LABELS, GenerativeJudge, GenerativeSettings
 from medjudge.judge.prompts import encode_prompt
 from medjudge.judge.protocol import Assignment
-from medjudge.judge.shared_prefixes import prefix_forest, unique_tokens
 from medjudge.models.hardware import choose_device, fast_dtype
 from medjudge.records import Answer, Question
 
@@ -190,21 +189,6 @@ def in_turns(
     return seconds
 
 
-def useful(models: Models, work: Sequence[Assignment]) -> dict[str, float]:
-    """Tokens of a round with and without what is shared, and the FLOP of those without: 2 x parameters x tokens.
-
-    The parameters are those of the layers: the vocabulary is multiplied once a prompt.
-    """
-    prompts = [encode_prompt(models.tokenizer, assignment, WINDOW - 1) for assignment in work]
-    ids = [prompt.input_ids for prompt in prompts if prompt is not None]
-    unique = unique_tokens(prefix_forest(ids))
-    return {
-        "tokens": sum(map(len, ids)),
-        "unique_tokens": unique,
-        "flop": 2.0 * layer_parameters(models.model) * unique,
-    }
-
-
 def table(seconds: dict[str, list[float]]) -> list[dict[str, Any]]:
     """A row for each way: items a second, and how many times as fast the first way is, paired by round."""
     ours = next(iter(seconds.values()))
@@ -219,12 +203,11 @@ def table(seconds: dict[str, list[float]]) -> list[dict[str, Any]]:
     ]
 
 
-def markdown(title: str, rows: Sequence[dict[str, Any]]) -> str:
-    """The rows as a Markdown table."""
-    lines = [f"| {title} | a second | medjudge is faster by |", "|---|---|---|"]
-    return "\n".join(
-        [*lines, *(f"| {row['way']} | {row['per_second']:.2f} | {row['medjudge_is_faster_by']:.1f} |" for row in rows)]
-    )
+def print_table(title: str, rows: Sequence[dict[str, Any]]) -> None:
+    """Prints the rows as a Markdown table."""
+    print(f"| {title} | a second | medjudge is faster by |\n|---|---|---|")
+    for row in rows:
+        print(f"| {row['way']} | {row['per_second']:.2f} | {row['medjudge_is_faster_by']:.1f} |")
 
 
 def main() -> None:
@@ -244,8 +227,8 @@ def main() -> None:
         models = build(arguments.size, texts, Path(folder), device)
         result = all_ways(models, questions, arguments, device)
     record(f"throughput-{name}", result)
-    print(markdown("answers judged", result["judging"]))
-    print(markdown("questions answered", result["answering"]))
+    print_table("answers judged", result["judging"])
+    print_table("questions answered", result["answering"])
 
 
 def all_ways(
@@ -253,28 +236,18 @@ def all_ways(
 ) -> dict[str, Any]:
     """Every row: answers judged and questions answered."""
     rounds = rounds_of(questions, arguments.rounds, arguments.questions)
-    rate = matrix_rate(device)
     judged = in_turns(judging(models, device), rounds, device)
-    shared = [useful(models, work) for work in rounds]
     requests = [
         [Request([{"role": "user", "content": question.prompt}], seed) for seed, question in enumerate(part)]
         for part in (questions[start :: arguments.rounds][:32] for start in range(arguments.rounds))
     ]
     answered = in_turns(answering(models, device), requests, device)
-    ours = next(iter(judged.values()))
-    shares = [
-        useful_work["flop"] / (seconds * len(work)) / rate
-        for useful_work, seconds, work in zip(shared, ours, rounds, strict=True)
-    ]
     words = f"--size {arguments.size} --device {arguments.device}"
     words += f" --rounds {arguments.rounds} --questions {arguments.questions}"
     return {
         "command": f"python eval/speed/throughput.py DATA {words}",
         "parameters": sum(weight.numel() for weight in models.model.parameters()),
         "dtype": str(fast_dtype(device)),
-        "matrix_rate_flop_per_second": rate,
-        "rounds": shared,
-        "share_of_matrix_rate": round(statistics.median(shares), 3),
         "judging": table(judged),
         "answering": table(answered),
     }

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from transformers import Qwen3Config, Qwen3ForCausalLM, Trainer
+from transformers import Trainer
 from transformers.utils import logging as transformers_logging
 from trl import ModelConfig, SFTConfig
 
 from eval.lib.study import record
-from eval.lib.tiny_models import byte_tokenizer
+from eval.lib.tiny_models import byte_tokenizer, write_lm
 from medjudge.benchmark.llmeval_med import read_llmeval_med
 from medjudge.models.loading import load_tokenizer
 from medjudge.records import Answer, Question, TrainingLine
@@ -121,17 +121,7 @@ def differing(one: GenerativeTrainer, other: GenerativeTrainer) -> float:
 def write_base(folder: Path, questions: Sequence[Question]) -> Path:
     """The model and a tokenizer of the questions' texts."""
     tokenizer = byte_tokenizer((f"{question.prompt} {question.reference or ''}" for question in questions), 8000)
-    torch.manual_seed(0)
-    config = Qwen3Config(
-        **SHAPE,
-        vocab_size=len(tokenizer),
-        max_position_embeddings=WINDOW,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    Qwen3ForCausalLM(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return write_lm(folder, tokenizer, max_position_embeddings=WINDOW, **SHAPE)
 
 
 def main() -> None:

@@ -141,15 +141,6 @@ def test_llmeval2_compares_both_judges_on_the_answers_that_were_drawn(
     assert value(found["gpt_4"]["quadratic_kappa"]) < 0
 
 
-def test_the_sides_of_mediqa_have_no_question_in_common(bench: Callable[..., Bench], tmp_path: Path) -> None:
-    names = [f"q{number}" for number in range(40)]
-    levels = {name: 1 + number % 5 for number, name in enumerate(names)}
-    write_run(tmp_path / "mediqa-validation", [asked(name) for name in names], levels, {})
-    found = built_in.ROWS["mediqa"](bench(lambda each: levels[each.answer.text]))
-    assert 10 < found["answers"] == sum(half(name) == "choose" for name in names) < 30
-    assert value(found["spearman"]) == value(found["cohen_kappa"]) == 1
-
-
 def test_references_are_submitted_as_they_are_and_changed(bench: Callable[..., Bench], tmp_path: Path) -> None:
     (tmp_path / "llmeval-med").mkdir()
     texts = [CHINESE.replace("布洛芬", drug) for drug in ("布洛芬", "阿司匹林", "青霉素", "二甲双胍")] * 15

@@ -14,7 +14,6 @@ from eval.quality import training_set
 from eval.quality.training_set import (
     CONTRADICTED,
     MET,
-    NOT_MET,
     OPEN,
     Example,
     level,
@@ -112,8 +111,8 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def sides_of(folder: Path, out: str, monkeypatch: pytest.MonkeyPatch, *options: str) -> dict[str, list[TrainingLine]]:
-    words = ["training_set.py", *(str(folder / name) for name in ("data", "work", out)), *options]
+def sides_of(folder: Path, out: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[TrainingLine]]:
+    words = ["training_set.py", *(str(folder / name) for name in ("data", "work", out))]
     monkeypatch.setattr("sys.argv", words)
     training_set.main()
     return {
@@ -147,11 +146,6 @@ def test_the_sides_share_no_question_and_what_is_held_out_is_on_none(
     lines = [line for of_side in sides.values() for line in of_side]
     assert not any("Held out." in line.answer.text for line in lines)
     assert "mediqa-0" not in {line.question.id for line in lines}  # the validation set of MEDIQA asks the same
-    again = sides_of(sources, "again", monkeypatch, "--only", "pairs", "points", "--without", "points")
-    assert {line.answer.model for of_side in again.values() for line in of_side} == {"pairs"}
-    assert sorted(line.answer.text for line in again["train"]) == sorted(
-        line.answer.text for line in sides["train"] if line.answer.model == "pairs"
-    )
 
 
 def test_a_line_has_the_levels_and_verdicts_of_its_source(sources: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,18 +221,6 @@ def test_spoiled_answers_are_of_level_1_unless_what_was_added_is_harmless(source
         assert each.verdicts == ([] if holds_the_answer else [OPEN])
     assert any(each.answer == f"You ask: {each.question.prompt}" for each in rest)
     assert all(len(part) > 20 for part in (kept, rest))
-
-
-def test_as_many_right_as_wrong_are_taken_where_there_are_enough() -> None:
-    def drawn(right: int, wrong: int, count: int) -> tuple[int, int]:
-        levels = [level(5)] * right + [level(1)] * wrong
-        found = [Example("halluqa", asked("q", n), "a", each, f"q-{n}", [NOT_MET]) for n, each in enumerate(levels)]
-        taken = training_set.balanced(found, count)
-        return sum(each.usable for each in taken), sum(not each.usable for each in taken)
-
-    assert drawn(60, 60, 40) == (20, 20)
-    assert drawn(60, 5, 40) == (35, 5)
-    assert drawn(5, 5, 40) == (5, 5)
 
 
 def test_a_question_is_on_one_side_by_its_name() -> None:

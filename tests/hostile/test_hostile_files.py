@@ -6,40 +6,23 @@ from pathlib import Path
 
 import pytest
 
+from eval.robustness.hostile_readers import Reader, readers
 from medjudge.annotate.scores import read_physician_scores
-from medjudge.benchmark.expert_sets import read_liveqa_med, read_mediqa2019
-from medjudge.benchmark.files import check_file, read_benchmark
-from medjudge.chat_api.spending import read_prices
+from medjudge.benchmark.expert_sets import read_liveqa_med
 from medjudge.errors import InputError
 from medjudge.files import json_lines, read_json, read_yaml
-from medjudge.records import Answer
-from medjudge.scheme import open_scheme
-from medjudge.store import Run, read_records
-from medjudge.train.features import read_training_lines
+from medjudge.store import Run
 from medjudge.validation.gate import read_gate
-from medjudge.workflows.distill import _unseen
 
-READERS: dict[str, Callable[[Path], object]] = {
-    "answers.jsonl": lambda path: read_records(path, Answer),
-    "train.jsonl": read_training_lines,
-    "kept-out.jsonl": _unseen,
-    "any.jsonl": check_file,
-    "dataset.json": lambda path: read_benchmark(str(path)),
-    "prices.yaml": read_prices,
-    "gate.yaml": read_gate,
-    "scheme.yaml": lambda path: open_scheme(str(path.parent)),
-    "scheme.json": lambda path: open_scheme(str(path)),
-    "run.json": lambda path: Run(path.parent).manifest(),
-    "mediqa.xml": lambda path: read_mediqa2019([path]),
-    "scores.csv": read_physician_scores,
-}
+NAMES = ("answers", "training lines", "data check", "LLMEval-Med", "prices", "gate", "scheme.yaml", "scheme.json")
+READERS = [reader for reader in readers() if reader.name in (*NAMES, "run.json", "MEDIQA", "long table")]
 
 
-@pytest.mark.parametrize("name", READERS)
-def test_every_reader_refuses_it_in_one_line_that_names_it(hostile: Callable[[str], Path], name: str) -> None:
-    path = hostile(name)
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
+def test_every_reader_refuses_it_in_one_line_that_names_it(hostile: Callable[[str], Path], reader: Reader) -> None:
+    path = hostile(reader.file)
     with pytest.raises(InputError) as caught:
-        READERS[name](path)
+        reader.read(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 1000

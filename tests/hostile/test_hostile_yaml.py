@@ -54,7 +54,7 @@ def test_labels_are_read_as_carefully(tmp_path: Path, name: str) -> None:
         read_yaml_texts(tmp_path / "x.yaml")
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", ["a list in itself", "a Python object"])
 def test_a_hostile_project_file_ends_a_command_with_status_2(
     medjudge: Callable[..., Any], tmp_path: Path, name: str
 ) -> None:

@@ -5,7 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tiny_models import build_generative_judge, build_tiny_gguf
+from tiny_judges import build_tiny_gguf
+from tiny_models import build_generative_judge
 
 from medjudge.errors import InputError
 from medjudge.judge.folder import UNTUNED, base_of, read_card

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import build_tiny_gguf
+from tiny_judges import build_tiny_gguf
 
 from medjudge.errors import InputError
 from medjudge.files import file_sha256
