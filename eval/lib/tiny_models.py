@@ -80,14 +80,8 @@ def build_tiny_encoder(folder: Path, window: int = 128, seed: int = 0, layers: i
         tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]"
     )
     torch.manual_seed(seed)
-    config = BertConfig(
-        vocab_size=len(wrapped),
-        hidden_size=32,
-        num_hidden_layers=layers,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=window,
-    )
+    shape = {"hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64, "num_hidden_layers": layers}
+    config = BertConfig(vocab_size=len(wrapped), max_position_embeddings=window, **shape)
     BertModel(config).save_pretrained(folder)
     wrapped.save_pretrained(folder)
     return folder

@@ -180,9 +180,6 @@ def _finished(station: Station, place: Path, expected: object) -> bool:
         return False
 
 
-# --- What is killed ---------------------------------------------------------------------------------------------------
-
-
 def start_folder(folder: Path) -> Path:
     """A run with answers, scores, judgments of two judges and a form that a physician filled in."""
     from openpyxl import load_workbook

@@ -145,10 +145,7 @@ def main() -> None:
     )
     name = arguments.device if arguments.size == "60M" else f"{arguments.device}-{arguments.size}"
     record(f"item-cost-{name}", {"command": command, "dtype": str(fast_dtype(device)), **result})
-    for way, seconds in result["seconds_an_answer"].items():
-        print(f"{way}: {seconds:.3f} s an answer")
-    for how, ratio in result["cost_of_items_in_scores"].items():
-        print(f"{ITEMS} items cost {ratio['median']:.2f} scores, {how}")
+    print(result["cost_of_items_in_scores"])
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ prompts are judged, in bfloat16 all. The result is eval/results/reproducible.jso
 import argparse
 import random
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,26 +78,20 @@ def trained(base: Path, lines: list[TrainingLine], folder: Path) -> PreTrainedMo
     return plain
 
 
-Judge = Callable[[Sequence[Assignment], int], dict[Key, Judgment]]
-
-
-def judge_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Judge:
-    """Judges assignments in batches of so many tokens."""
-
-    def judge(work: Sequence[Assignment], batch_tokens: int) -> dict[Key, Judgment]:
-        one = GenerativeJudge("tiny", model, tokenizer, GenerativeSettings(WINDOW, batch_tokens=batch_tokens))
-        return {(each.question_id, each.model): each for each in one.judge(list(work))}
-
-    return judge
-
-
-def ways(judge: Judge, work: Sequence[Assignment]) -> dict[str, dict[Key, Judgment]]:
+def ways(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, work: Sequence[Assignment]
+) -> dict[str, dict[Key, Judgment]]:
     """The judgments of each way."""
+
+    def judged(part: Sequence[Assignment], batch_tokens: int) -> dict[Key, Judgment]:
+        judge = GenerativeJudge("tiny", model, tokenizer, GenerativeSettings(WINDOW, batch_tokens=batch_tokens))
+        return {(each.question_id, each.model): each for each in judge.judge(list(part))}
+
     shuffled = random.Random(1).sample(list(work), len(work))
     shares: dict[Key, Judgment] = {}
     for process in range(3):
-        shares |= judge(shuffled[process::3], 4096)
-    return {"all at once": judge(work, 8192), "one row a batch": judge(work, 1), "three shares, shuffled": shares}
+        shares |= judged(shuffled[process::3], 4096)
+    return {"all at once": judged(work, 8192), "one row a batch": judged(work, 1), "three shares, shuffled": shares}
 
 
 def differences(judged: dict[str, dict[Key, Judgment]]) -> dict[str, Any]:
@@ -144,11 +138,11 @@ def main() -> None:
     lines = lines_of(unseen, arguments.prompts, draw)
     work = [Assignment(line.question, (), line.answer) for line in lines]
     levels = {(line.question.id, line.answer.model): line.level for line in lines}
-    single = ways(judge_of(model, tokenizer), work[: len(work) // 5])
+    single = ways(model, tokenizer, work[: len(work) // 5])
     scores = {key: each.score for key, each in single["all at once"].items() if each.score is not None}
     kappa = cohen_kappa_score(list(scores.values()), [levels[key] for key in scores], weights="quadratic")
     print(f"kappa {kappa:.2f}", differences(single), flush=True)
-    half = ways(judge_of(model.to(torch.bfloat16), tokenizer), work)
+    half = ways(model.to(torch.bfloat16), tokenizer, work)
     result = {
         "command": f"python eval/speed/reproducible.py DATA --prompts {arguments.prompts}",
         "quadratic_kappa_on_unseen_questions": round(float(kappa), 3),

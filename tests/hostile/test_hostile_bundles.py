@@ -159,29 +159,11 @@ def self_consistent(archive: Path, paths: list[str], **fields: object) -> None:
             out.addfile(info, io.BytesIO(content))
 
 
-@pytest.mark.parametrize(
-    "paths",
-    [
-        ["../outside"],
-        ["/tmp/outside"],
-        ["a/./b"],
-        ["a//b"],
-        ["a\\b"],
-        ["C:x"],
-        ["a\nb"],
-        [""],
-        ["a/" * 11 + "b"],
-        ["a" * 501],
-        ["a", "a"],
-        ["a", "A"],
-        ["\u00e9", "e\u0301"],
-        ["a", "a/b"],
-        ["Manifest.json"],
-        [SUMS],
-        [],
-    ],
-    ids=ascii,
-)
+PATHS = [["../outside"], ["/tmp/outside"], ["a/./b"], ["a//b"], ["a\\b"], ["C:x"], ["a\nb"], [""], ["a/" * 11 + "b"]]
+PATHS += [["a" * 501], ["a", "a"], ["a", "A"], ["\u00e9", "e\u0301"], ["a", "a/b"], ["Manifest.json"], [SUMS], []]
+
+
+@pytest.mark.parametrize("paths", PATHS, ids=ascii)
 def test_paths_that_a_manifest_may_not_have(tmp_path: Path, paths: list[str]) -> None:
     self_consistent(tmp_path / "b.tar", paths)
     assert MANIFEST in refused(tmp_path / "b.tar")
@@ -195,29 +177,20 @@ def test_manifests_that_are_refused(tmp_path: Path, fields: dict[str, object]) -
     assert MANIFEST in refused(tmp_path / "b.tar")
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("python", "3.12; touch x"),
-        ("python", "3.12\n"),
-        ("python", "-c x"),
-        ("judge", "../../../home/user/judge"),
-        ("judge", "/etc"),
-        ("judge", "a/b"),
-        ("judge", ".."),
-        ("judge", "-rf"),
-        ("judge", "a\x1b[2J"),
-        ("judge", ""),
-        ("kind", "pickle"),
-        ("platforms", ["x; touch y"]),
-        ("platforms", ["x"] * 51),
-        ("base_model", "a\u202eb"),
-        ("base_revision", "x\n$ touch y"),
-        ("scheme", "s\ntouch y"),
-        ("scheme_sha256", "0"),
-        ("questions", -1),
-    ],
-)
+ABOUT_VALUES: dict[str, list[object]] = {
+    "python": ["3.12; touch x", "3.12\n", "-c x"],
+    "judge": ["../../../home/user/judge", "/etc", "a/b", "..", "-rf", "a\x1b[2J", ""],
+    "kind": ["pickle"],
+    "platforms": [["x; touch y"], ["x"] * 51],
+    "base_model": ["a\u202eb"],
+    "base_revision": ["x\n$ touch y"],
+    "scheme": ["s\ntouch y"],
+    "scheme_sha256": ["0"],
+    "questions": [-1],
+}
+
+
+@pytest.mark.parametrize(("field", "value"), [(name, each) for name, all_ in ABOUT_VALUES.items() for each in all_])
 def test_a_bundle_describes_itself_in_plain_words_only(tmp_path: Path, field: str, value: object) -> None:
     self_consistent(tmp_path / "b.tar", ["a"], about=ABOUT.model_dump() | {field: value})
     assert f"about.{field}" in refused(tmp_path / "b.tar")
