@@ -116,27 +116,21 @@ def test_sizes_that_the_weights_do_not_have_take_no_memory(
     assert len(line) < 500
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"hidden_size": 0},
-        {"hidden_size": "wide"},
-        {"hidden_size": None},
-        {"hidden_size": -8},
-        {"num_attention_heads": 0},
-        {"num_hidden_layers": []},
-        {"vocab_size": "x"},
-        {"pad_token_id": 10**9},
-        {"hidden_act": "nonsense"},
-        {"quantization_config": {"quant_method": "nonsense"}},
-        {"quantization_config": {"quant_method": "gptq", "bits": 4}},
-        {"quantization_config": "x"},
-        {"dtype": "nonsense"},
-        {"model_type": "nonsense"},
-        {"architectures": 7},
-    ],
-    ids=str,
-)
+DAMAGED: dict[str, list[object]] = {
+    "hidden_size": [0, "wide", None, -8],
+    "num_attention_heads": [0],
+    "num_hidden_layers": [[]],
+    "vocab_size": ["x"],
+    "pad_token_id": [10**9],
+    "hidden_act": ["nonsense"],
+    "quantization_config": [{"quant_method": "nonsense"}, {"quant_method": "gptq", "bits": 4}, "x"],
+    "dtype": ["nonsense"],
+    "model_type": ["nonsense"],
+    "architectures": [7],
+}
+
+
+@pytest.mark.parametrize("fields", [{name: each} for name, values in DAMAGED.items() for each in values], ids=str)
 def test_a_damaged_config_ends_in_one_line_or_is_not_used(
     base: Path, judge: Path, medjudge: Callable, tmp_path: Path, fields: dict[str, object]
 ) -> None:
@@ -163,28 +157,19 @@ def test_a_config_with_a_name_twice_is_refused(base: Path, refused: Callable[[],
 CATASTROPHIC = "(a|a)*" * 3 + "(.*)*(.*)*(.*)*x"
 
 
+ADAPTERS: dict[str, list[object]] = {
+    "target_modules": ["((", CATASTROPHIC, ".*query", [CATASTROPHIC], [], ["query"] * 10_001],
+    "exclude_modules": [CATASTROPHIC, r".*\.layers?\.((0+)+)\..*|.*pooler.*", [CATASTROPHIC]],
+    "rank_pattern": [{CATASTROPHIC: 2}, {"query": 10_000_000}],
+    "alpha_pattern": [{CATASTROPHIC: 2.0}, {"query": 1e308}],
+    "lora_alpha": [1e308, 0],
+    "r": [10_000_000, 3, 10**4000],
+}
+
+
 @pytest.mark.parametrize(
     "fields",
-    [
-        {"target_modules": "(("},
-        {"target_modules": CATASTROPHIC},
-        {"target_modules": ".*query"},
-        {"target_modules": [CATASTROPHIC]},
-        {"target_modules": []},
-        {"target_modules": ["query"] * 10_001},
-        {"exclude_modules": CATASTROPHIC},
-        {"exclude_modules": r".*\.layers?\.((0+)+)\..*|.*pooler.*"},
-        {"exclude_modules": [CATASTROPHIC]},
-        {"rank_pattern": {CATASTROPHIC: 2}},
-        {"alpha_pattern": {CATASTROPHIC: 2.0}},
-        {"alpha_pattern": {"query": 1e308}},
-        {"lora_alpha": 1e308},
-        {"lora_alpha": 0},
-        {"r": 10_000_000},
-        {"r": 3},
-        {"r": 10**4000},
-        {"rank_pattern": {"query": 10_000_000}},
-    ],
+    [{name: each} for name, values in ADAPTERS.items() for each in values],
     ids=lambda fields: str(fields)[:60],
 )
 def test_an_adapter_config_takes_no_time_and_no_memory(
