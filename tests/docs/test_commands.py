@@ -100,6 +100,19 @@ def test_a_file_or_an_extra_that_is_not_there_fails() -> None:
         check_command("pip install 'medjudge[annotation]'")
 
 
+def test_every_script_and_results_file_that_a_page_names_is_there() -> None:
+    table = (ROOT / "eval" / "README.md").read_text(encoding="utf-8")
+    for text in (table, *(page.read_text(encoding="utf-8") for page in [*PAGES, ROOT / "CONTRIBUTING.md"])):
+        for name in re.findall(r"\beval/[\w/-]+\.py", text):
+            assert (ROOT / name).is_file(), name
+    for page in PAGES:
+        for name in re.findall(r"\beval/results/[\w-]+\.\w+", page.read_text(encoding="utf-8")):
+            assert (ROOT / name).is_file(), name
+    assert {file.name for file in (ROOT / "eval" / "results").iterdir()} <= set(
+        re.findall(r"[\w-]+\.(?:json|md)", table)
+    )
+
+
 def test_no_command_hides_in_a_block_of_another_language() -> None:
     languages = {"bash", "python", "text", "json", "yaml", "csv", "markdown", "diff"}
     for page in PAGES:
