@@ -5,13 +5,24 @@ from rich.table import Table
 from medjudge.cli.estimates import percent, plain_table, span
 from medjudge.statistics.estimates import Estimate
 from medjudge.validation.comparison import PairAgreement, PairStudy, PhysicianPairStudy
+from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
 
 
 def summary_lines(study: PairStudy) -> list[str]:
     """The results of a comparison other than the ranking, a line each."""
     of = f" of {study.possible}" if study.pairs < study.possible else ""
     lines = [f"{study.pairs}{of} pairs on {study.questions} questions, {study.judged} with a verdict"]
+    if study.conversations < FEWEST_CONVERSATIONS:
+        lines.insert(
+            0,
+            f"{study.conversations} conversations are too few to tell models apart; it takes {FEWEST_CONVERSATIONS}",
+        )
     lines += [f"  without a verdict: {count}, {reason}" for reason, count in study.unjudged.items()]
+    counted = "the pairs as the judge decided them" if study.how == "pairs" else "the likeliest verdict on each pair"
+    lines.append(
+        "expected wins: what Davidson's model predicts if every two models met equally often, ties half; wins, ties "
+        f"and losses count {counted}"
+    )
     if study.shortened:
         lines.append(f"{study.shortened} prompts did not hold both answers in full; their middle was left out")
     if study.swaps is not None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from medjudge.cli.pair_screen import summary_lines
 from medjudge.pair_records import PairJudgment, PhysicianPair
 from medjudge.store import Run
 from medjudge.validation.comparison import read_pair_study
@@ -58,6 +59,13 @@ def test_the_page_shows_ranking_swaps_single_scores_and_physicians(compared_run:
     row = f"{first.model} {100 * first.win_share['value']:.1f}"
     assert row in page
     assert f"{first.wins} {first.ties} {first.losses}" in page
+    few = f"{study.conversations} conversations are too few to tell models apart; it takes 30"
+    assert study.conversations < 30 and few in page
+    screen = summary_lines(study)
+    assert screen[0] == few
+    meaning = "if every two models met equally often, ties half; wins, ties and losses count the pairs"
+    assert meaning in page and any(meaning.split(";")[0] in line for line in screen)
+    assert few not in summary_lines(study.model_copy(update={"conversations": 30}))
     assert "20 of 60 pairs changed with the order and count as ties" in page
     assert "prefer the answer shown first; without bias it is 50 %" in page
     assert "The same pairs by scores of single answers" in page
@@ -67,7 +75,14 @@ def test_the_page_shows_ranking_swaps_single_scores_and_physicians(compared_run:
 def test_the_page_says_the_same_in_chinese(compared_run: Path, medjudge) -> None:
     medjudge("report", compared_run, "--lang", "zh")
     page = text_of((compared_run / "report.html").read_text(encoding="utf-8"))
-    for words in ("按两两比较的排名", "60 对中有 20 对的结论随顺序改变", "位置偏差", "两两比较与医生的两两比较"):
+    for words in (
+        "按两两比较的排名",
+        "组对话太少，无法区分模型",
+        "预期胜率是该模型预测的",
+        "60 对中有 20 对的结论随顺序改变",
+        "位置偏差",
+        "两两比较与医生的两两比较",
+    ):
         assert words in page
 
 
