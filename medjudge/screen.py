@@ -58,18 +58,39 @@ def say_in_detail(message: str) -> None:
     notify(message, _shown is Detail.VERBOSE)
 
 
+LINE_SECONDS = 30.0
+"""How often work off a terminal says how far it is."""
+
+
 def progress_bar(total: int, what: str, unit: str, shown: bool = True) -> ProgressBar:
-    """A progress bar on a terminal; elsewhere, and where quiet, one that shows nothing.
+    """A progress bar on a terminal, a line every `LINE_SECONDS` elsewhere; where quiet, one that shows nothing.
 
     Args:
         total: How many units there are to do.
-        what: Stands before the bar.
+        what: The work, in front of the bar.
         shown: False hides it here as well.
     """
     from tqdm import tqdm
 
-    hidden = None if shown and not is_quiet() else True  # None: shown on a terminal
-    return tqdm(total=total, desc=what, unit=unit, disable=hidden, dynamic_ncols=True)
+    class Lines(tqdm):  # type: ignore[type-arg]
+        def display(self, msg: str | None = None, pos: int | None = None) -> None:
+            say(str(self))
+
+        def close(self) -> None:
+            self.disable = True  # a last line would repeat what the command says of its result
+            super().close()
+
+    if on_a_terminal() or is_quiet() or not shown:
+        return tqdm(total=total, desc=what, unit=unit, disable=is_quiet() or not shown, dynamic_ncols=True)
+    # Not before the first interval is over: short work says nothing.
+    return Lines(
+        total=total,
+        desc=what,
+        mininterval=LINE_SECONDS,
+        maxinterval=LINE_SECONDS,
+        delay=LINE_SECONDS,
+        bar_format=f"{{desc}}: {{n_fmt}} of {{total_fmt}} {unit}s, {{remaining}} left{{postfix}}",
+    )
 
 
 @contextmanager

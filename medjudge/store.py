@@ -85,13 +85,6 @@ def read_questions(path: Path, scheme: Scheme | None = None) -> list[Question]:
     return read_records(path, Question, check=problem_with)
 
 
-def check_questions(questions: Iterable[Question], scheme: Scheme) -> None:
-    """Raises InputError where the scheme does not have a question's category or language."""
-    for question in questions:
-        if problem := scheme.problem_with(question.category, question.language):
-            raise InputError(f"question {question.id}: {problem}; choose another --scheme")
-
-
 def read_records(
     path: Path, record: type[Record], growing: bool = False, check: Callable[[Record], str | None] | None = None
 ) -> list[Record]:
@@ -170,7 +163,8 @@ def append_lines(path: Path, text: str) -> None:
 class Run:
     """A run folder (`runs/NAME`): questions, answers, judgments, physicians' scores, and the results made from them.
 
-    Reading needs no lock. Code that appends records or replaces files must do so inside `with run.lock():`.
+    A file is read again only when it has changed. Reading needs no lock. Code that appends records or replaces files
+    must do so inside `with run.lock():`.
 
     Args:
         path: The folder; created on the first write.
@@ -190,7 +184,7 @@ class Run:
         self.aside: dict[Path, Sequence[Judgment | PhysicianScore]] = {}  # by file: what was made from other texts
         self._locked = False
         self._synced: dict[Path, float] = {}
-        self._texts: tuple[object, dict[AnswerKey, str]] = (None, {})
+        self._read: dict[tuple[Path, ...], tuple[object, Any]] = {}
 
     @classmethod
     def existing(cls, path: Path) -> "Run":
@@ -318,7 +312,16 @@ class Run:
 
     def scheme(self) -> Scheme:
         """The run's copy of its scheme; LLMEval-Med's if it has none."""
-        return scheme_beside(self.questions_file)
+        return self._unchanged([self.path / SCHEME_FILE], lambda: scheme_beside(self.questions_file))
+
+    def _unchanged(self, files: Sequence[Path], read: Callable[[], Any]) -> Any:
+        """What was read from files before, unless one of them has grown or was replaced."""
+        if not all(file.exists() for file in files):
+            return read()
+        state = [(stat.st_ino, stat.st_mtime_ns, stat.st_size) for stat in map(Path.stat, files)]
+        if self._read.get((*files,), (None,))[0] != state:
+            self._read[(*files,)] = state, read()
+        return self._read[(*files,)][1]
 
     def write_questions(self, questions: Iterable[Question], scheme: Scheme) -> None:
         """Writes the scheme and then the questions that belong to it."""
@@ -335,7 +338,7 @@ class Run:
         return self.manifest().get("judge")
 
     def questions(self) -> list[Question]:
-        return read_questions(self.questions_file)
+        return list(self._unchanged([self.questions_file], lambda: read_questions(self.questions_file)))
 
     def answers(self) -> list[Answer]:
         return self._appended(self.answers_file, Answer)
@@ -345,10 +348,7 @@ class Run:
         files = (self.questions_file, self.answers_file)
         if not all(file.exists() for file in files):
             return {}
-        state = [(stat.st_ino, stat.st_mtime_ns, stat.st_size) for stat in (file.stat() for file in files)]
-        if self._texts[0] != state:
-            self._texts = (state, texts_of(self.questions(), self.answers()))
-        return self._texts[1]
+        return self._unchanged(files, lambda: texts_of(self.questions(), self.answers()))
 
     def judgments(self, judge_name: str) -> list[Judgment]:
         """A judge's judgments of the texts that the run holds now; `aside` has those of others.
@@ -377,7 +377,7 @@ class Run:
         return self._appended(self.items_file, ItemScore)
 
     def _appended(self, path: Path, record: type[Record]) -> list[Record]:
-        return read_records(path, record, growing=True) if path.exists() else []
+        return list(self._unchanged([path], lambda: read_records(path, record, growing=True))) if path.exists() else []
 
     def _made_from_texts(
         self, file: Path, record: type[Made], check: Callable[[Made], str | None] | None = None

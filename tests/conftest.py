@@ -57,6 +57,14 @@ def tiny_similarity(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_tiny_similarity(tmp_path_factory.mktemp("tiny") / "similarity")
 
 
+@pytest.fixture
+def judge_folder(tmp_path: Path, tiny_similarity: Path) -> Path:
+    """A judge folder of a test alone, `judges/mine`: a copy of `tiny_similarity`."""
+    folder = tmp_path / "judges" / "mine"
+    shutil.copytree(tiny_similarity, folder)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder with the real data sets."""

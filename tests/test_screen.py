@@ -2,7 +2,9 @@
 
 import io
 import json
+import re
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,6 +57,19 @@ def test_no_bar_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
         bar.update(2)
     say_on_terminal("loading ...")
     assert capsys.readouterr().err == ""
+
+
+def test_off_a_terminal_a_line_says_how_far_long_work_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("medjudge.screen.LINE_SECONDS", 0.01)
+    with progress_bar(4, "judging (j)", "answer") as bar:
+        for _ in range(3):
+            time.sleep(0.02)
+            bar.update()
+    lines = capsys.readouterr().err.splitlines()
+    assert "judging (j): 2 of 4 answers, 00:00 left" in lines
+    assert all(re.fullmatch(r"judging \(j\): \d of 4 answers, \S+ left", line) for line in lines)
 
 
 def test_an_interruption_says_what_is_kept_and_an_error_does_not(capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,7 +68,8 @@ def check(
         return
     screen = console(as_json)
     # The list first: it may be long, and the counts should be what is left on the screen.
-    for line in oddity_lines(contents.oddities, everything):
+    own = [oddity._replace(place=oddity.place.removeprefix(f"{file}, ")) for oddity in contents.oddities]
+    for line in oddity_lines(own, everything):
         screen.print(f"  {line}")
     screen.print(f"{file}: {contents.kind}")
     categories: dict[str, dict[str, int]] = contents.counts.get("categories", {})
@@ -82,14 +83,8 @@ def check(
             screen.print(f"  {name}: {count}")
     if categories:
         table = Table(box=None, pad_edge=False)
-        for column in (
-            "category",
-            "questions",
-            "conversations",
-            "with reference",
-            "with checklist",
-            "with items",
-        ):
+        columns = ("category", "questions", "conversations", "with reference", "with checklist", "with items")
+        for column in columns:
             table.add_column(column, justify="left" if column == "category" else "right")
         for name, counts in categories.items():
             table.add_row(name, *[str(value) for value in counts.values()])

@@ -7,11 +7,16 @@ from rich.table import Table
 from medjudge.statistics.estimates import Estimate
 
 
-def plain_table(first: str, columns: Iterable[str], title: str | None = None, width: int | None = None) -> Table:
-    """A table without lines: names on the left, folded at a width where one is given, and numbers on the right."""
-    table = Table(
+def bare_table(title: str | None = None) -> Table:
+    """A table without lines and, as yet, without columns."""
+    return Table(
         title=title, title_justify="left", box=None, pad_edge=False, header_style="bold", collapse_padding=True
     )
+
+
+def plain_table(first: str, columns: Iterable[str], title: str | None = None, width: int | None = None) -> Table:
+    """A table without lines: names on the left, folded at a width where one is given, and numbers on the right."""
+    table = bare_table(title)
     table.add_column(first, no_wrap=width is None, overflow="fold" if width else "ellipsis", max_width=width)
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)

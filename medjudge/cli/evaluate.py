@@ -1,12 +1,14 @@
 """`medjudge eval`: the answer-and-judge benchmark."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from medjudge.cli import options
+from medjudge.cli import groups, options
+from medjudge.cli.options import flags
 from medjudge.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,13 +17,23 @@ if TYPE_CHECKING:
     from medjudge.judge.cascade import CascadeRecord
     from medjudge.judge.panel import PanelRecord
     from medjudge.workflows.cost_estimate import CostEstimate, PanelCostEstimate
-    from medjudge.workflows.evaluate import Evaluation, InFlight
+    from medjudge.workflows.evaluate import Evaluation, EvaluationRequest, InFlight
+    from medjudge.workflows.judge import JudgeOptions
 
 
-def evaluate(
-    benchmark: options.Benchmark = "sample",
-    scheme: options.Scheme = None,
-    encoding: options.Encoding = None,
+@dataclass(kw_only=True)
+class Evaluate(groups.Screen, groups.LocalJudging, groups.Answering, groups.Questions):
+    """The options of `medjudge eval`."""
+
+    folder: Annotated[
+        Optional[Path],
+        typer.Argument(metavar="RUN", help="Run folder whose answers to judge; the same as --run.", show_default=False),
+    ] = None
+    answers: Annotated[
+        Optional[list[Path]],
+        typer.Option(metavar="FILE", help="Existing answers: .jsonl, .json, .csv, .xlsx. Repeatable."),
+    ] = None
+    answered_only: options.AnsweredOnly = False
     model: Annotated[
         Optional[list[str]],
         typer.Option(
@@ -29,34 +41,18 @@ def evaluate(
             help="Model that answers first: folder, hub id, or openai:MODEL. Repeatable.",
             rich_help_panel=options.ANSWERING,
         ),
-    ] = None,
-    answers: Annotated[
-        Optional[Path], typer.Option(metavar="FILE", help="Existing answers: .jsonl, .json, .csv, .xlsx.")
-    ] = None,
-    judge: options.JudgeOrPanel = "local",
-    run: options.NewRun = None,
-    limit: options.Limit = None,
-    ids: options.Ids = None,
-    per_category: options.PerCategory = None,
-    answered_only: options.AnsweredOnly = False,
-    seed: options.Seed = 0,
-    samples: options.Samples = 3,
-    max_new_tokens: options.MaxNewTokens = 1024,
-    temperature: options.Temperature = 0.7,
-    thinking: options.Thinking = "default",
-    thinking_tokens: options.ThinkingTokens = 8192,
-    system: options.System = None,
-    rounds: options.Rounds = 1,
-    judge_tokens: options.JudgeTokens = None,
+    ] = None  # type: ignore[assignment]  # `medjudge answer` needs one
+    judge: options.JudgeOrPanel = "local"
     rationale: Annotated[
         int,
         typer.Option(
-            metavar="N", min=0, help="Tokens of rationale from a generative judge.", rich_help_panel=options.JUDGING
+            metavar="N",
+            min=0,
+            hidden=True,
+            help="Tokens of rationale from a generative judge.",
+            rich_help_panel=options.JUDGING,
         ),
-    ] = 0,
-    attention: options.Attention = None,
-    compile_model: options.Compile = False,
-    judge_quantization: options.JudgeQuantization = None,
+    ] = 0
     items: Annotated[
         bool,
         typer.Option(
@@ -64,7 +60,7 @@ def evaluate(
             help="Also judge every item of the questions' rubrics or numbered checklists.",
             rich_help_panel=options.JUDGING,
         ),
-    ] = False,
+    ] = False
     defer_to_physicians: Annotated[
         Optional[float],
         typer.Option(
@@ -74,7 +70,7 @@ def evaluate(
             help="Share of answers to list for physicians, the most uncertain first.",
             rich_help_panel=options.JUDGING,
         ),
-    ] = None,
+    ] = None
     escalate_to: Annotated[
         Optional[str],
         typer.Option(
@@ -82,22 +78,18 @@ def evaluate(
             help="Judge behind an API for the answers that a validated local judge leaves open.",
             rich_help_panel=options.JUDGING,
         ),
-    ] = None,
+    ] = None
     error_rate: Annotated[
         Optional[float],
         typer.Option(
             metavar="SHARE",
             min=0.001,
             max=0.999,
+            hidden=True,
             help="--escalate-to: how often the local judge may be wrong about what it settles. Default: 0.1.",
             rich_help_panel=options.JUDGING,
         ),
-    ] = None,
-    base_url: options.BaseUrl = None,
-    concurrency: options.Concurrency = 8,
-    tokens_per_minute: options.TokensPerMinute = None,
-    max_cost: options.MaxCost = None,
-    prices: options.Prices = None,
+    ] = None
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -105,91 +97,95 @@ def evaluate(
             help="Estimate what an openai: judge would cost; send no request.",
             rich_help_panel=options.SERVERS,
         ),
-    ] = False,
+    ] = False
     batch: Annotated[
         bool,
         typer.Option(
             "--batch",
+            hidden=True,
             help="Use OpenAI's Batch API: submit now; the same command collects later.",
             rich_help_panel=options.SERVERS,
         ),
-    ] = False,
+    ] = False
     wait: Annotated[
         bool,
-        typer.Option("--wait", help="With --batch: wait until everything is judged.", rich_help_panel=options.SERVERS),
-    ] = False,
-    device: options.Device = "auto",
-    engine: options.Engine = "transformers",
-    judge_engine: options.JudgeEngine = None,
-    tensor_parallel: options.TensorParallel = 1,
-    gpu_share: options.GpuShare = 0.9,
-    offline: options.Offline = False,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    as_json: options.AsJson = False,
-) -> None:
+        typer.Option(
+            "--wait",
+            hidden=True,
+            help="With --batch: wait until everything is judged.",
+            rich_help_panel=options.SERVERS,
+        ),
+    ] = False
+    judge_engine: options.JudgeEngine = None
+
+    def __post_init__(self) -> None:
+        if self.wait and not self.batch:
+            raise InputError("--wait: belongs to --batch")
+        if self.error_rate is not None and self.escalate_to is None:
+            raise InputError("--error-rate: belongs to --escalate-to")
+        if self.model and self.answers:
+            raise InputError(
+                "--model and --answers: give one of the two; a model answers, or existing answers are judged"
+            )
+        self.require_files(*(self.answers or ()))
+        self.run = self.named_run(self.folder)
+
+    def judging(self) -> "JudgeOptions":
+        """The options of `judge_answers`."""
+        from medjudge.judge.api import reply_options
+
+        options = super().judging()
+        return options._replace(
+            engine=self.judge_engine or ("transformers" if self.engine == "vllm" else self.engine),
+            inference=options.inference._replace(rationale_tokens=self.rationale),
+            gpus=self.answering().vllm,
+            replies=reply_options(self.judge_tokens, self.thinking, self.thinking_tokens),
+        )
+
+    def request(self) -> "EvaluationRequest":
+        """What `run_evaluation` is asked for."""
+        from medjudge.workflows.escalate import Escalation
+        from medjudge.workflows.evaluate import EvaluateOptions, EvaluationRequest
+
+        return EvaluationRequest(
+            self.benchmark,
+            self.scheme,
+            tuple(self.model or ()),
+            tuple(self.answers or ()),
+            self.judge,
+            self.run,
+            self.limit,
+            EvaluateOptions(
+                self.answering(),
+                self.judging(),
+                self.choice(self.answered_only),
+                Escalation(self.escalate_to, self.error_rate or 0.1) if self.escalate_to else None,
+                self.items,
+                self.defer_to_physicians,
+                self.offline,
+            ),
+        )
+
+
+@flags
+def evaluate(options: Evaluate) -> None:
     """Judge a benchmark's answers: usability rates.
 
-    With nothing but --judge, the bundled sample and its answers are judged. Exits with 1 if an answer could not be
-    scored.
+    With nothing but --judge, the bundled sample and its answers are judged; of a RUN, what it holds. Exits with 1 if an
+    answer could not be scored.
     """
-    if wait and not batch:
-        raise InputError("--wait: belongs to --batch")
-    if error_rate is not None and escalate_to is None:
-        raise InputError("--error-rate: belongs to --escalate-to")
-    from medjudge.answer.thinking import ThinkingOptions
-    from medjudge.answer.vllm_engine import VllmMemory
-    from medjudge.chat_api.client import Server
-    from medjudge.chat_api.spending import Limit
-    from medjudge.judge.api import reply_options
-    from medjudge.judge.inference import Inference
-    from medjudge.workflows.answer import AnswerOptions
-    from medjudge.workflows.choice import Choice
     from medjudge.workflows.cost_estimate import estimate_cost
-    from medjudge.workflows.escalate import Escalation
-    from medjudge.workflows.evaluate import EvaluationRequest, InFlight, run_batch_evaluation, run_evaluation
-    from medjudge.workflows.judge import JudgeOptions
+    from medjudge.workflows.evaluate import InFlight, run_batch_evaluation, run_evaluation
 
-    gpus = VllmMemory(tensor_parallel, gpu_share)
-    judging_engine = judge_engine or ("transformers" if engine == "vllm" else engine)
-    thought = ThinkingOptions(thinking, thinking_tokens)  # type: ignore[arg-type]  # checked before any work
-    server, cost_limit = Server(base_url, concurrency, tokens_per_minute), Limit(max_cost, prices)
-    request = EvaluationRequest(
-        benchmark=benchmark,
-        scheme=scheme,
-        models=tuple(model or ()),
-        answers=answers,
-        judge=judge,
-        run=run,
-        limit=limit,
-        choice=Choice(ids, per_category, answered_only),
-        offline=offline,
-        defer_share=defer_to_physicians,
-        escalation=Escalation(escalate_to, error_rate or 0.1) if escalate_to else None,
-        items=items,
-        answering=AnswerOptions(
-            samples, seed, max_new_tokens, temperature, device, engine, server, cost_limit, thought, system, gpus
-        ),
-        judging=JudgeOptions(
-            device,
-            judging_engine,
-            rounds,
-            Inference(rationale, attention, compile_model),
-            judge_quantization,
-            server,
-            cost_limit,
-            gpus,
-            reply_options(judge_tokens, thinking, thinking_tokens),
-        ),
-    )
-    if dry_run:
-        _print_cost(estimate_cost(request, batch), as_json)
+    request = options.request()
+    if options.dry_run:
+        _print_cost(estimate_cost(request, options.batch), options.as_json)
         return
-    result = run_batch_evaluation(request, wait) if batch else run_evaluation(request)
+    result = run_batch_evaluation(request, options.wait) if options.batch else run_evaluation(request)
     if isinstance(result, InFlight):
-        _print_in_flight(result, as_json)
+        _print_in_flight(result, options.as_json)
     elif result.first_process:
-        _print_evaluation(result, as_json)
+        _print_evaluation(result, options.as_json)
         if not result.complete:
             raise typer.Exit(1)
 
@@ -242,7 +238,7 @@ def _print_cascade(result: "Evaluation", cascade: "CascadeRecord", screen: "Cons
     if cascade.for_people:
         screen.print(
             f"{cascade.for_people} answers left to people: {result.run.path / cascade.file}; next: medjudge annotate "
-            f"export {result.run.path} --rater NAME --which deferred"
+            f"export {quote(str(result.run.path))} --rater NAME --which deferred"
         )
 
 

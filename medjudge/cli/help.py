@@ -2,13 +2,16 @@
 
 import inspect
 import sys
+from collections import Counter
 from types import ModuleType
 from typing import Any
 
 from typer import Typer
 from typer.core import TyperCommand, TyperGroup
 
+from medjudge.cli.options import HELP_ALL
 from medjudge.cli.project import add_project_defaults
+from medjudge.errors import InputError
 
 _PLAIN_NAMES = {
     "bool": "",
@@ -27,28 +30,45 @@ _UNUSED = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
 """What `typer.rich_utils` imports for apps that write help in Markdown or show typer's own tracebacks."""
 
 
-class Command(TyperCommand):
-    """A command with readable help, whose defaults may come from the project file."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        add_project_defaults(self, ctx, args)
-        return super().parse_args(ctx, args)
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        _load_without_unused()
-        self.help = _filled(self.help)
-        _name_plainly(self.get_params(ctx), ctx)
-        super().format_help(ctx, formatter)
-
-
 class Group(TyperGroup):
     """A group of commands with readable help."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        _load_without_unused()
-        self.help = _filled(self.help)
-        _name_plainly(self.get_params(ctx), ctx)
+        _make_readable(self, ctx)
         super().format_help(ctx, formatter)
+
+
+class Command(TyperCommand):
+    """A command with readable help, whose defaults may come from the project file.
+
+    An option that takes one value refuses a second one. Where there is `--help-all`, `--help` leaves out the options
+    that few need; completion and the documentation name them all.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._few_need: list[Any] = [parameter for parameter in self.params if getattr(parameter, "hidden", False)]
+        self._hide(False)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:
+            typed, _, order = self.make_parser(ctx).parse_args(args=list(args))
+            for parameter, times in Counter[Any](order).items():
+                if times > 1 and parameter.param_type_name == "option" and not parameter.multiple | parameter.is_flag:
+                    raise InputError(f"{parameter.opts[0]}: is given {times} times, and takes one value")
+            if not any(name in args for name in ("--help", "-h", "--help-all")):
+                add_project_defaults(self, ctx, typed)
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        _make_readable(self, ctx)
+        self._hide(HELP_ALL not in ctx.meta and any(parameter.name == "help_all" for parameter in self.params))
+        super().format_help(ctx, formatter)
+        self._hide(False)
+
+    def _hide(self, hidden: bool) -> None:
+        for parameter in self._few_need:
+            parameter.hidden = hidden
 
 
 def show_readable_help(app: Typer) -> None:
@@ -59,6 +79,12 @@ def show_readable_help(app: Typer) -> None:
     for group in app.registered_groups:
         assert group.typer_instance is not None
         show_readable_help(group.typer_instance)
+
+
+def _make_readable(command: Any, ctx: Any) -> None:
+    _load_without_unused()
+    command.help = _filled(command.help)
+    _name_plainly(command.get_params(ctx), ctx)
 
 
 def _load_without_unused() -> None:

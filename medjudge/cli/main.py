@@ -23,16 +23,14 @@ from medjudge.cli import (
     doctor,
     evaluate,
     export,
-    init,
     judge,
     pack,
+    project,
     quickstart,
     refine,
     report,
-    run,
     serve,
     train,
-    unpack,
     validate,
 )
 from medjudge.cli.help import show_readable_help
@@ -52,8 +50,8 @@ _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _START, _BENCHMARK, _JUDGES, _PHYSICIANS = "Start here", "Run a benchmark", "Build a judge", "Work with physicians"
 
 app.command("quickstart", rich_help_panel=_START)(quickstart.quickstart)
-app.command("init", rich_help_panel=_START)(init.init)
-app.command("run", rich_help_panel=_START)(run.run)
+app.command("init", rich_help_panel=_START)(project.init)
+app.command("run", rich_help_panel=_START)(project.run)
 app.command("doctor", rich_help_panel=_START)(doctor.doctor)
 app.add_typer(data.app, name="data", rich_help_panel=_START)
 app.command("eval", rich_help_panel=_BENCHMARK)(evaluate.evaluate)
@@ -62,7 +60,7 @@ app.command("compare", rich_help_panel=_BENCHMARK)(compare.compare)
 app.command("report", rich_help_panel=_BENCHMARK)(report.report)
 app.command("serve", rich_help_panel=_BENCHMARK)(serve.serve)
 app.command("pack", rich_help_panel=_BENCHMARK)(pack.pack)
-app.command("unpack", rich_help_panel=_BENCHMARK)(unpack.unpack)
+app.command("unpack", rich_help_panel=_BENCHMARK)(pack.unpack)
 app.add_typer(export.app, name="export", rich_help_panel=_BENCHMARK)
 app.command("distill", rich_help_panel=_JUDGES)(distill.distill)
 app.command(

@@ -9,6 +9,7 @@ from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableT
 from rich.segment import Segment
 from rich.table import Table
 
+from medjudge.cli.estimates import bare_table
 from medjudge.errors import printable
 
 if TYPE_CHECKING:
@@ -71,9 +72,7 @@ def leaderboard_table(
         columns: `OP` and the categories; those of the validation status unless given.
     """
     columns = columns or list(status or {})
-    table = Table(
-        title=title, title_justify="left", box=None, pad_edge=False, header_style="bold", collapse_padding=True
-    )
+    table = bare_table(title)
     table.add_column("Model", overflow="fold", max_width=28)
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
@@ -104,14 +103,7 @@ def subcategory_tables(models: Mapping[str, "ModelUsability"]) -> list[Table]:
 
 
 def _subcategories(category: str, rates: Mapping[str, Mapping[str, "Rate"]]) -> Table:
-    table = Table(
-        title=f"\n{category}",
-        title_justify="left",
-        box=None,
-        pad_edge=False,
-        header_style="bold",
-        collapse_padding=True,
-    )
+    table = bare_table(f"\n{category}")
     table.add_column("Subcategory", overflow="fold", min_width=12)
     table.add_column("questions", justify="right")
     for model in rates:
@@ -127,9 +119,7 @@ def _subcategories(category: str, rates: Mapping[str, Mapping[str, "Rate"]]) -> 
 
 def agreement_table(studies: Sequence["Study"], title: str) -> Table:
     """Agreement with intervals: a row per judge where there are several, a row per category for one."""
-    table = Table(
-        title=title, title_justify="left", box=None, pad_edge=False, header_style="bold", collapse_padding=True
-    )
+    table = bare_table(title)
     table.add_column("", no_wrap=True, min_width=10)
     for column in ("n", "usable\nagreement", "Cohen's\nkappa", "quadratic\nkappa", "Spearman", "MAE", "bias"):
         table.add_column(column, justify="right", no_wrap=True)

@@ -1,4 +1,4 @@
-"""`medjudge pack`: a judge and a benchmark in one file."""
+"""`medjudge pack` and `unpack`: a judge and a benchmark in one file."""
 
 from pathlib import Path
 from shlex import quote
@@ -47,9 +47,8 @@ def pack(
     if (python or platform) and not wheels:
         raise InputError("--python and --platform: belong to --wheels")
     from medjudge.cli.output import console, print_json
-    from medjudge.workflows.pack import PackRequest
+    from medjudge.workflows.pack import PackRequest, WheelsFor
     from medjudge.workflows.pack import pack as write
-    from medjudge.workflows.wheels import WheelsFor
 
     wheels_for = WheelsFor(python, tuple(platform or ())) if wheels else None
     packed = write(PackRequest(judge, benchmark, out, scheme, answers, gate, wheels_for, sign))
@@ -66,3 +65,35 @@ def pack(
     screen.print(
         f"\non the other machine: medjudge unpack {quote(packed.out.name)}{' --key KEY.pub' if packed.signed else ''}"
     )
+
+
+def unpack(
+    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="What `medjudge pack` wrote.", show_default=False)],
+    out: Annotated[
+        Optional[Path], typer.Option(metavar="FOLDER", help="Folder to write. Default: the bundle's name.")
+    ] = None,
+    key: Annotated[
+        Optional[Path],
+        typer.Option(metavar="KEY", help="Public key of minisign; refuse what is not signed by it."),
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Check a bundle and unpack it.
+
+    Every byte is compared with the manifest before anything is put into place. A bundle that differs is refused, and
+    nothing is left behind. Prints the commands that install and run.
+    """
+    from medjudge.cli.output import console, print_json
+    from medjudge.workflows.unpack import unpack as read
+
+    unpacked = read(bundle, out, key)
+    if as_json:
+        print_json(unpacked.as_json())
+    screen = console(as_json)
+    about = unpacked.manifest.about
+    screen.print(
+        f"{unpacked.folder}: {len(unpacked.manifest.files)} files, each as the manifest says; {unpacked.signature}\n"
+        f"judge {about.judge}, {about.questions} questions and {about.answers} answers of scheme {about.scheme}\n"
+    )
+    for command in unpacked.commands:
+        screen.print(command)

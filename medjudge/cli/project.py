@@ -1,28 +1,135 @@
-"""What the project file states stands in for what the command line of `eval`, `validate` and `report` leaves out."""
+"""`medjudge init` and `run`, and what the project file states for `eval`, `validate` and `report`."""
 
-from collections.abc import Mapping
+import io
+import json
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
-from typing import Any
+from shlex import join
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
+import typer
+
+from medjudge.cli import options
 from medjudge.errors import InputError
 from medjudge.screen import say
 
+if TYPE_CHECKING:
+    from medjudge.workflows.project import Project
+
 _FILE = Path("medjudge.yaml")
-_OTHER_STUDY = {"eval": ("benchmark", "run"), "validate": ("run",), "report": ("runs",)}
+_OTHER_STUDY = {"eval": ("benchmark", "run", "folder"), "validate": ("run",), "report": ("runs",)}
 """The commands that read the file, and what names another study where the command line states another value."""
 _INSTEAD = {"model": "answers", "answers": "model"}
 """An option that takes another one's place."""
 
 
-def add_project_defaults(command: Any, context: Any, args: list[str]) -> None:
+def init(
+    benchmark: options.Benchmark = "sample",
+    answers: Annotated[
+        Optional[str], typer.Option(metavar="FILE", help="Existing answers: .jsonl, .json, .csv, .xlsx.")
+    ] = None,
+    model: Annotated[
+        Optional[list[str]],
+        typer.Option(metavar="MODEL", help="Model that answers: folder, hub id, or openai:MODEL. Repeatable."),
+    ] = None,
+    judge: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            metavar="JUDGE",
+            help="local, built-in, similarity, a judge folder, or openai:MODEL. Repeatable. Default: local.",
+        ),
+    ] = None,
+    rater: Annotated[
+        Optional[list[str]],
+        typer.Option(metavar="NAME", help="Name or e-mail address of a physician. Repeatable."),
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Write a commented project file, medjudge.yaml, into the current folder.
+
+    `medjudge run` carries out the study that it describes; `eval`, `validate` and `report` read it too.
+    """
+    from medjudge.cli.output import console, print_json
+    from medjudge.workflows.project import write_project
+
+    file = write_project(benchmark, answers, model or [], judge or ["local"], rater or [])
+    if as_json:
+        print_json({"file": str(file)})
+    console(as_json).print(f"{file}: read it and change what differs; next: medjudge run")
+
+
+def run(context: typer.Context, quiet: options.Quiet = False, as_json: options.AsJson = False) -> None:
+    """Carry out the study of the project file, medjudge.yaml: models answer, judges score, a page reports.
+
+    Each command is printed before it runs. What the run folder holds already is not done again. Physicians' scores that
+    exist validate the judges; where there are none yet, a form for each rater is written. Exits with 1 if one of the
+    commands does.
+    """
+    from medjudge.cli.output import print_json
+    from medjudge.workflows.project import read_project
+
+    project = read_project()
+    results: list[dict[str, Any]] = []
+    failed = False
+    for words in _commands(project):
+        say(f"$ medjudge {join(words)}")
+        output = io.StringIO()
+        with redirect_stdout(output) if as_json else nullcontext():
+            failed |= _exits_with_1(context, words, quiet, as_json)
+        if as_json:
+            results.append({"command": words, "result": json.loads(output.getvalue())})
+    if as_json:
+        print_json({"run": project.run_folder, "steps": results})
+    if project.raters and not _has_scores(project):
+        say(
+            f"no physicians' scores in {project.run_folder} yet: collect them with `medjudge annotate import` or "
+            "`medjudge annotate serve`, then run the same command again"
+        )
+    if failed:
+        raise typer.Exit(1)
+
+
+def _commands(project: "Project") -> Iterator[list[str]]:
+    """The commands of the study; what comes after the judging depends on what is in the run then."""
+    from medjudge.annotate.plan import plan_file
+    from medjudge.store import Run
+    from medjudge.workflows.project import judging_commands, later_commands
+
+    yield from judging_commands(project)
+    has_plan = plan_file(Run(Path(project.run_folder))).exists()
+    yield from later_commands(project, has_plan, _has_scores(project))
+
+
+def _has_scores(project: "Project") -> bool:
+    from medjudge.store import Run
+
+    return project.physicians is not None or Run(Path(project.run_folder)).physicians_file.exists()
+
+
+def _exits_with_1(context: typer.Context, words: Sequence[str], quiet: bool, as_json: bool) -> bool:
+    """Runs a command of this app."""
+    assert context.parent is not None
+    shown = ["--quiet"] if quiet and words[0] in ("eval", "validate") else []
+    shown += ["--json"] if as_json else []
+    app: Any = context.parent.command
+    status = app.main([*words, *shown], prog_name="medjudge", standalone_mode=False)
+    if status == 128 + signal.SIGINT:  # typer catches Ctrl-C and returns this
+        raise KeyboardInterrupt
+    return bool(status)
+
+
+def add_project_defaults(command: Any, context: Any, words: Mapping[str, Any]) -> None:
     """Sets a command's defaults from the project file of the current folder, if there is one and it is meant.
+
+    Args:
+        words: What the command line states, by parameter.
 
     Raises:
         InputError: The project file is wrong, or names an option that the command does not have.
     """
-    if context.resilient_parsing or command.name not in _OTHER_STUDY or not _FILE.is_file():
-        return
-    if "--help" in args or "-h" in args:
+    if command.name not in _OTHER_STUDY or not _FILE.is_file():
         return
     from medjudge.workflows.project import read_project
 
@@ -34,13 +141,16 @@ def add_project_defaults(command: Any, context: Any, args: list[str]) -> None:
                 f"{_FILE}: {command.name}: {name.replace('_', '-')}: no such option; `medjudge {command.name} --help` "
                 "lists them"
             )
-    words = command.make_parser(context).parse_args(args=list(args))[0]
     typed = {name: value for name, value in words.items() if value}
-    if any(name in typed and not _same(typed[name], stated.get(name)) for name in _OTHER_STUDY[command.name]):
+    named = {name: stated.get("run" if name == "folder" else name) for name in _OTHER_STUDY[command.name]}
+    if any(name in typed and not _same(typed[name], value) for name, value in named.items()):
         return
     replaced = {_INSTEAD.get(name) for name in typed}
     used = {name: value for name, value in stated.items() if name not in typed and name not in replaced}
-    context.default_map = used
+    context.default_map = {
+        name: [value] if getattr(parameters[name], "multiple", False) and isinstance(value, str) else value
+        for name, value in used.items()
+    }
     if used:
         say(f"{_FILE}: {_shown(used, parameters)}")
 

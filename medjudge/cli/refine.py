@@ -1,12 +1,14 @@
 """`medjudge refine`: better checklists and rubrics from what judge and physicians disagree on."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from medjudge.cli import options
+from medjudge.cli import groups, options
+from medjudge.cli.options import flags
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -14,9 +16,12 @@ if TYPE_CHECKING:
     from medjudge.refine.outcome import Refinement, Revision
 
 
-def refine(
-    run: options.RunFolder,
-    judge: options.JudgeOrJudgments = "local",
+@dataclass(kw_only=True)
+class Refine(groups.Screen, groups.Judging):
+    """The options of `medjudge refine`."""
+
+    run: options.RunFolder
+    judge: options.JudgeOrJudgments = "local"
     proposer: Annotated[
         Optional[str],
         typer.Option(
@@ -24,14 +29,14 @@ def refine(
             help="Who writes the new texts: openai:MODEL, a chat model's folder, or editor. Omit it to only list the "
             "disagreements.",
         ),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only list disagreements and causes; propose nothing.")
-    ] = False,
+    ] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list disagreements and causes; propose nothing.")] = (
+        False
+    )
     limit: Annotated[
         Optional[int],
         typer.Option(metavar="N", min=1, help="Request at most N proposals, surest disagreements first."),
-    ] = None,
+    ] = None
     held_out: Annotated[
         float,
         typer.Option(
@@ -40,69 +45,66 @@ def refine(
             max=0.95,
             help="Share of each question's models, and of each category's conversations, that decide about changes.",
         ),
-    ] = 0.5,
+    ] = 0.5
     fdr: Annotated[
         float,
         typer.Option(
             metavar="RATE", min=0.001, max=0.5, help="False discovery rate accepted among the listed disagreements."
         ),
-    ] = 0.1,
+    ] = 0.1
     fdr_kept: Annotated[
         float,
         typer.Option(metavar="RATE", min=0.001, max=0.5, help="False discovery rate accepted among the kept changes."),
-    ] = 0.2,
+    ] = 0.2
     out: Annotated[
         Optional[Path],
         typer.Option(metavar="FOLDER", help="Folder for the results. Default: refinement/ in the run folder."),
-    ] = None,
-    seed: options.Seed = 0,
-    rounds: options.Rounds = 1,
-    judge_tokens: options.JudgeTokens = None,
-    thinking: options.JudgeThinking = "default",
-    base_url: options.BaseUrl = None,
+    ] = None
+    seed: options.Seed = 0
     proposer_base_url: Annotated[
         Optional[str],
         typer.Option(metavar="URL", help="Server of the proposer, if not --base-url.", rich_help_panel=options.SERVERS),
-    ] = None,
-    concurrency: options.Concurrency = 8,
-    tokens_per_minute: options.TokensPerMinute = None,
-    max_cost: options.MaxCost = None,
-    prices: options.Prices = None,
-    device: options.Device = "auto",
-    offline: options.Offline = False,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    as_json: options.AsJson = False,
-) -> None:
+    ] = None
+
+
+@flags
+def refine(options: Refine) -> None:
     """Improve checklists and rubrics where judge and physicians disagree.
 
     A change is kept only if agreement on held-out physicians' scores improves by more than its standard error. The
     run's questions stay as they are; the improved ones are in refinement/questions.jsonl. Exits with 1 if a proposal
     was unreadable or an answer could not be scored.
     """
-    from medjudge.chat_api.client import Server
-    from medjudge.chat_api.spending import Limit
+    from medjudge.store import Run
+
+    Run.existing(options.run)
     from medjudge.cli.output import console, print_json
-    from medjudge.judge.api import reply_options
-    from medjudge.workflows.judge import JudgeOptions
     from medjudge.workflows.refine import RefineOptions, refine_checklists
 
-    server = Server(base_url, concurrency, tokens_per_minute)
-    replies = reply_options(judge_tokens, thinking)
-    judging = JudgeOptions(device=device, rounds=rounds, server=server, limit=Limit(max_cost, prices), replies=replies)
+    run, judge = options.run, options.judge
     refinement = refine_checklists(
         run,
         judge,
-        proposer=None if dry_run else proposer,
-        options=RefineOptions(seed, held_out, fdr, fdr_kept, limit, out, judging, proposer_base_url, offline),
+        proposer=None if options.dry_run else options.proposer,
+        options=RefineOptions(
+            options.seed,
+            options.held_out,
+            options.fdr,
+            options.fdr_kept,
+            options.limit,
+            options.out,
+            options.judging(),
+            options.proposer_base_url,
+            options.offline,
+        ),
     )
-    if as_json:
+    if options.as_json:
         print_json(refinement.as_json())
-    screen = console(as_json)
+    screen = console(options.as_json)
     _print_disagreements(screen, refinement)
     _print_unscored(screen, refinement, run)
     if refinement.revision is not None:
-        _print_changes(screen, refinement.revision, refinement.folder)
+        _print_changes(screen, refinement.revision, refinement.folder, run)
     elif refinement.why_not_refinable:
         screen.print(
             f"\n{refinement.folder / 'disagreements.jsonl'}; no proposals for judge {refinement.judge}: "
@@ -116,14 +118,14 @@ def refine(
 
 
 def _print_disagreements(screen: "Console", refinement: "Refinement") -> None:
-    from rich.table import Table
+    from medjudge.cli.estimates import bare_table
 
     screen.print(
         f"Judge {refinement.judge} against {refinement.raters} physicians: {refinement.scored_answers} answers, "
         f"{refinement.held_out_answers} of them held out and not examined here"
     )
     screen.print(f"{len(refinement.findings)} disagreements beyond noise (false discovery rate {refinement.fdr:g})\n")
-    table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True)
+    table = bare_table()
     for column in ("", "n", "judge minus\nphysicians", "size\n(noise)", "adjusted\np", "suggested\ncause", "evidence"):
         table.add_column(column, justify="right" if column == "n" else "left", overflow="fold")
     for finding in refinement.findings:
@@ -161,7 +163,7 @@ def _print_unscored(screen: "Console", refinement: "Refinement", run: Path) -> N
         )
 
 
-def _print_changes(screen: "Console", revision: "Revision", folder: Path) -> None:
+def _print_changes(screen: "Console", revision: "Revision", folder: Path, run: Path) -> None:
     from medjudge.refine.outcome import SELECTION_NOTE
 
     counts = revision.counts
@@ -187,5 +189,6 @@ def _print_changes(screen: "Console", revision: "Revision", folder: Path) -> Non
                 screen.print(f"{name} on all {agreement.answers} held-out answers: {before:.2f} to {after:.2f}")
         screen.print(SELECTION_NOTE)
     screen.print(
-        f"\n{folder / 'changes.diff'}; next: medjudge eval --benchmark {quote(str(folder / 'questions.jsonl'))}"
+        f"\n{folder / 'changes.diff'}; next: medjudge eval --benchmark {quote(str(folder / 'questions.jsonl'))} "
+        f"--answers {quote(str(run / 'answers.jsonl'))} --run {quote(f'{run}-refined')}"
     )

@@ -101,7 +101,8 @@ def read_card(folder: Path) -> JudgeCard:
         InputError: The folder is no judge, a file is missing, or `judge.json` is corrupt or of a kind that is gone.
     """
     if not folder.is_dir():
-        raise InputError(f"judge {folder}: no such folder; `ls judges`, or train one with `medjudge quickstart`")
+        api = f"; a model behind an API is named openai:{folder}" if len(folder.parts) == 1 else ""
+        raise InputError(f"judge {folder}: no such folder; `ls judges`, or train one with `medjudge quickstart`{api}")
     if not (folder / CARD_FILE).is_file():
         raise InputError(f"judge {folder}: no {CARD_FILE} in it, so it is not a judge folder")
     refuse_pickles(folder, f"judge {folder}")

@@ -16,7 +16,7 @@ from medjudge.plot_style import ACCENT, INK, LINE, SOFT, STYLE
 from medjudge.screen import ProgressBar, progress_bar, say
 from medjudge.train.checkpoints import TENSORBOARD
 
-_SECONDS_BETWEEN_LINES = 300
+_SECONDS_BETWEEN_LINES = 30
 _SHOWN = {
     "loss": "loss",
     "eval_loss": "validation loss",
@@ -34,7 +34,7 @@ def show_live_line(trainer: Any) -> None:
 
 
 class LiveLine(TrainerCallback):
-    """On a terminal, one bar; elsewhere, a line for each evaluation, and one every five minutes between them."""
+    """On a terminal, one bar; elsewhere, a line for each evaluation, and one every 30 seconds between them."""
 
     def __init__(self) -> None:
         self._values: dict[str, float] = {}

@@ -25,8 +25,9 @@ from medjudge.parallel.group import Group
 from medjudge.records import Answer, Question
 from medjudge.screen import say_on_terminal, stop_explained
 from medjudge.store import Run
+from medjudge.workflows.choice import Choice, chosen
 from medjudge.workflows.processes import check_engine, check_sharing, join_processes
-from medjudge.workflows.run_folder import default_run, open_benchmark, record_spending, start_run
+from medjudge.workflows.run_folder import open_benchmark, record_spending, start_run
 
 
 class AnswerOptions(NamedTuple):
@@ -88,17 +89,12 @@ class AnsweredRun:
         return f"{len(self.answers)} answers in {self.run.answers_file}, {self.empty} of them empty{cut}"
 
 
-class AnsweringModel(NamedTuple):
-    """A loaded model: its name, where it comes from, which revision that is, and what answers."""
-
-    name: str
-    source: str
-    revision: str | None
-    answer: Callable[[Sequence[Question], int, int, Sequence[Answer]], Iterator[Answer]]
+Answerer = Callable[[Sequence[Question], int, int, Sequence[Answer]], Iterator[Answer]]
+"""A loaded model: questions, samples, seed and existing answers in, new answers out."""
 
 
 def answer_questions(
-    benchmark: str = "sample",
+    benchmark: str | None = None,
     *,
     scheme: str | None = None,
     models: Sequence[str],
@@ -106,19 +102,22 @@ def answer_questions(
     limit: int | None = None,
     options: AnswerOptions = AnswerOptions(),
     offline: bool = False,
+    choice: Choice = Choice(),
 ) -> AnsweredRun:
     """Answers a benchmark's questions with one or several models.
 
     What the run folder holds already is not answered again.
 
     Args:
-        benchmark: `sample`, LLMEval-Med's `dataset.json`, or a `.jsonl` file of questions.
+        benchmark: `sample`, LLMEval-Med's `dataset.json`, or a `.jsonl` file of questions; unless given, that of an
+            existing run folder, else `sample`.
         scheme: What the questions belong to: a scheme's name, folder or file; unless given, the one that the run or the
             questions' folder has a copy of, else LLMEval-Med's.
         models: Folders, hub ids or `openai:MODEL`.
         run: The run folder; `runs/BENCHMARK` unless given.
         limit: Only the first so many questions.
         offline: Refuses `openai:` models of a server that is not this machine.
+        choice: Which questions.
 
     Raises:
         InputError: The benchmark, a model or an option is wrong; nothing was written.
@@ -126,11 +125,12 @@ def answer_questions(
     """
     group = join_processes(options.device)
     check_answering(models, options, group, offline)
-    folder = Run(Path(run) if run else default_run(benchmark))
-    opened = open_benchmark(benchmark, scheme, folder)
-    loaded = load_before_writing(folder, models, options, opened.questions[:limit])
+    folder, opened = open_benchmark(benchmark, scheme, run, choice, limit)
+    answered = {answer.question_id for answer in folder.answers()} if choice.answered_only else set()
+    opened = opened._replace(questions=chosen(opened.questions, choice, answered, limit))
+    loaded = load_before_writing(folder, models, options, opened.questions)
     command = {
-        "benchmark": benchmark,
+        "benchmark": opened.source,
         "models": list(models),
         "samples": options.samples,
         "seed": options.seed,
@@ -142,7 +142,7 @@ def answer_questions(
     }
     with folder.lock() if group.first else nullcontext():
         if group.first:
-            start_run(folder, opened.questions[:limit], opened.scheme, benchmark, command)
+            start_run(folder, opened.questions, opened.scheme, opened.source, command)
             group.wait()
         answer_with_all(folder, models, options, group, loaded)
     return AnsweredRun(folder, tuple(folder.answers()), group.first)
@@ -176,7 +176,7 @@ def check_answering(models: Sequence[str], options: AnswerOptions, group: Group,
 
 def load_before_writing(
     run: Run, models: Sequence[str], options: AnswerOptions, questions: Sequence[Question]
-) -> AnsweringModel | None:
+) -> Answerer | None:
     """Loads the models before their run folder is made: one that cannot be loaded leaves no folder behind.
 
     Returns:
@@ -193,7 +193,7 @@ def load_before_writing(
 
 
 def answer_with_all(
-    run: Run, models: Sequence[str], options: AnswerOptions, group: Group, loaded: AnsweringModel | None = None
+    run: Run, models: Sequence[str], options: AnswerOptions, group: Group, loaded: Answerer | None = None
 ) -> None:
     """Answers with one model after the other: each is out of memory before the next one is loaded.
 
@@ -206,9 +206,7 @@ def answer_with_all(
             answer_with(run, name, options, group, loaded)
 
 
-def answer_with(
-    run: Run, model: str, options: AnswerOptions, group: Group, loaded: AnsweringModel | None = None
-) -> None:
+def answer_with(run: Run, model: str, options: AnswerOptions, group: Group, loaded: Answerer | None = None) -> None:
     """Answers what a model has not answered yet; every answer is on disk before the next one is made.
 
     Args:
@@ -218,11 +216,16 @@ def answer_with(
     Raises:
         InputError: The run holds answers of this model made with other settings.
     """
-    loaded = loaded or _load(run, model, options, run.questions())
+    address = server_address(options.server.base_url)
+    if name := server_model(model, "--model"):
+        source, revision = f"{model} at {address}" if address else model, None
+    else:
+        name, revision = model_name(model), commit(model)
+        source = str(Path(model).resolve()) if Path(model).is_dir() else model
     models = run.manifest().get("models", {})
     existing = run.answers()
     settings = {
-        "source": loaded.source,
+        "source": source,
         "seed": options.seed,
         "temperature": options.temperature,
         "max_new_tokens": options.max_new_tokens,
@@ -232,77 +235,69 @@ def answer_with(
         "thinking_tokens": options.thinking.tokens,
         "system": options.system,
     }
-    entry = models.setdefault(loaded.name, {**settings, "revision": loaded.revision, "answers": 0, "seconds": 0.0})
-    for name, value in settings.items():
-        if entry.get(name, value) != value:
+    entry = models.setdefault(name, {**settings, "revision": revision, "answers": 0, "seconds": 0.0})
+    for setting, value in settings.items():
+        if entry.get(setting, value) != value:
             raise InputError(
-                f"{run.path}: holds answers of {loaded.name} with {name} {entry[name]}, and now it is {value}; "
+                f"{run.path}: holds answers of {name} with {setting} {entry[setting]}, and now it is {value}; "
                 "choose another --run"
             )
     # Before the first answer, so that a run that was killed still knows whose answers it holds.
-    entry["answers"] = sum(answer.model == loaded.name for answer in existing)
+    entry["answers"] = sum(answer.model == name for answer in existing)
     if group.first:
         run.update_manifest(models=models)
     group.wait()
     start = time.monotonic()
-    questions = unanswered(run.questions(), loaded.name, options.samples, existing)
+    questions = unanswered(run.questions(), name, options.samples, existing)
+    if not questions:
+        return
+    answer_to = loaded or _load(run, model, options, questions)
     own_questions = group.share(questions, lambda question: question.group, lambda question: len(question.prompt))
     made = 0
 
     def kept() -> str:
-        return f"{len(existing) + made} answers are kept in {run.path}, {made} of them new by {loaded.name}"
+        return f"{len(existing) + made} answers are kept in {run.path}, {made} of them new by {name}"
 
     try:
         with stop_explained(kept), group.writing(run) as part:
-            for answer in loaded.answer(own_questions, options.samples, options.seed, existing):
+            for answer in answer_to(own_questions, options.samples, options.seed, existing):
                 part.append(part.answers_file, answer.model_dump_json())
                 made += 1
     finally:
         if group.first:
-            entry["answers"] = sum(answer.model == loaded.name for answer in run.answers())
+            entry["answers"] = sum(answer.model == name for answer in run.answers())
             entry["seconds"] = round(entry.get("seconds", 0.0) + time.monotonic() - start, 1)
             run.update_manifest(models=models)
             record_spending(run, options.limit.prices)
 
 
-def _load(run: Run, model: str, options: AnswerOptions, questions: Sequence[Question]) -> AnsweringModel:
+def _load(run: Run, model: str, options: AnswerOptions, questions: Sequence[Question]) -> Answerer:
+    tokens, temperature, thinking, system = (
+        options.max_new_tokens,
+        options.temperature,
+        options.thinking,
+        options.system,
+    )
     if name := server_model(model, "--model"):
-        address = server_address(options.server.base_url)
-        source = f"{model} at {address}" if address else model
         spending = Spending(run, options.limit)
-        engine = OpenAIEngine(
-            name, options.server, spending, options.max_new_tokens, options.temperature, options.thinking
-        )
-        return AnsweringModel(name, source, None, partial(answered_by, engine, system=options.system))
+        api = OpenAIEngine(name, options.server, spending, tokens, temperature, thinking)
+        return partial(answered_by, api, system=system)
     name = model_name(model)
     say_on_terminal(f"loading model {name} ...")
-    source = str(Path(model).resolve()) if Path(model).is_dir() else model
     if options.engine == "ray":
-        ray = RayEngine(
-            name,
-            source,
-            options.device,
-            options.max_new_tokens,
-            options.temperature,
-            options.thinking,
-            options.system,
-        )
-        return AnsweringModel(name, source, commit(model), ray.answer_questions)
+        source = str(Path(model).resolve()) if Path(model).is_dir() else model
+        return RayEngine(name, source, options.device, tokens, temperature, thinking, system).answer_questions
     if options.engine == "vllm":
         vllm = VllmEngine(
             model,
-            max_new_tokens=options.max_new_tokens,
-            temperature=options.temperature,
-            thinking=options.thinking,
-            asked=Asked(questions, options.system),
+            max_new_tokens=tokens,
+            temperature=temperature,
+            thinking=thinking,
+            asked=Asked(questions, system),
             memory=options.vllm,
         )
-        return AnsweringModel(name, source, commit(model), partial(answered_by, vllm, system=options.system))
+        return partial(answered_by, vllm, system=system)
     local = TransformersEngine(
-        model,
-        device=options.device,
-        max_new_tokens=options.max_new_tokens,
-        temperature=options.temperature,
-        thinking=options.thinking,
+        model, device=options.device, max_new_tokens=tokens, temperature=temperature, thinking=thinking
     )
-    return AnsweringModel(name, source, commit(model), partial(answered_by, local, system=options.system))
+    return partial(answered_by, local, system=system)

@@ -119,9 +119,9 @@ def estimate_cost(request: EvaluationRequest, batch_job: bool = False) -> CostEs
     """
     if request.models:
         raise InputError("--dry-run: the answers of --model do not exist yet; run `medjudge answer` first")
-    if request.escalation is not None:
+    if request.options.escalation is not None:
         raise InputError("--dry-run: not with --escalate-to; what is escalated is known only after the local judge")
-    if batch_job and request.items:
+    if batch_job and request.options.items:
         raise InputError("--batch: not with --items; estimate the two one at a time")
     prepared = prepare(request, sends_requests=False)
     judge_ref = prepared.judge_ref
@@ -141,19 +141,23 @@ def _of_judge(
     prepared: Prepared, judge_ref: JudgeRef, request: EvaluationRequest, batch_job: bool = False
 ) -> CostEstimate:
     assert judge_ref.api_model is not None
-    run, options = prepared.run, request.judging
+    run, options = prepared.run, request.options.judging
     answers = run.answers() if prepared.answers is None else prepared.answers
     recorded = run.manifest().get("judges", {}).get(judge_ref.name, {})
     judgments = not_failed(run.judgments(judge_ref.name), options, recorded)
-    work = not_judged(assignments(prepared.questions, answers, options.rounds, prepared.scheme), judgments)
+    work = not_judged(
+        assignments(prepared.benchmark.questions, answers, options.rounds, prepared.benchmark.scheme), judgments
+    )
     limited = options.replies.applied
     requests = [_Request(limited(one.request()), None) for one in split_empty(work, "")[0]]
-    if request.items:
+    if request.options.items:
         recorded = run.manifest().get("item_judges", {}).get(judge_ref.name, {})
         judged = not_failed(item_judgments(run, judge_ref.name), options, recorded)
         done = {judgment.answer_key for judgment in judged}
         to_check = [
-            one for one in item_assignments(prepared.questions, answers, prepared.scheme) if one.answer.key not in done
+            one
+            for one in item_assignments(prepared.benchmark.questions, answers, prepared.benchmark.scheme)
+            if one.answer.key not in done
         ]
         requests += [
             _Request(limited(one.request()), USUAL_ITEM * len(one.items)) for one in split_empty(to_check, "")[0]

@@ -24,7 +24,7 @@ from medjudge.errors import InputError
 from medjudge.judge.api import file_name
 from medjudge.records import Question
 from medjudge.scheme import LLMEVAL_MED, Scheme, open_scheme
-from medjudge.store import Run, check_questions, write_records
+from medjudge.store import Run, write_records
 
 
 class Format(str, Enum):
@@ -141,7 +141,9 @@ def convert_data(
         records = _published(run, format, files, named)
     else:
         records = _expert_set(run, format, files, named or open_scheme(SCHEME))
-    check_questions(records.questions, records.scheme)
+    for question in records.questions:
+        if problem := records.scheme.problem_with(question.category, question.language):
+            raise InputError(f"question {question.id}: {problem}; choose another --scheme")
     for path, lines in records.others.items():
         write_records(path, lines)
     run.write_questions(records.questions, records.scheme)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from medjudge.benchmark.own_files import read_own_answers
 from medjudge.benchmark.sample import NOTICE, sample_folder
 from medjudge.errors import InputError
 from medjudge.judge.cascade import CascadeRecord
@@ -15,8 +14,7 @@ from medjudge.judge.panel import PanelRecord, is_panel
 from medjudge.judge.protocol import Judge
 from medjudge.models.hardware import report_peak_memory
 from medjudge.parallel.group import Group
-from medjudge.records import Answer, Question
-from medjudge.scheme import Scheme
+from medjudge.records import Answer
 from medjudge.screen import on_a_terminal, say
 from medjudge.store import Run
 from medjudge.validation.items import ItemStudy
@@ -39,50 +37,26 @@ from medjudge.workflows.panel import check_panel, introduction_of, judge_with
 from medjudge.workflows.preflight import Preflight, preflight
 from medjudge.workflows.processes import check_sharing, join_processes
 from medjudge.workflows.report import Scores, score_run, write_scores
-from medjudge.workflows.run_folder import add_answers, default_run, open_benchmark, require_answers_to, start_run
-
-
-class EvaluationRequest(NamedTuple):
-    """What is judged, by whom, and how.
-
-    Attributes:
-        benchmark: `sample`, LLMEval-Med's `dataset.json`, or a `.jsonl` file of questions.
-        scheme: What the questions belong to: a scheme's name, folder or file; unless given, the one that the run or the
-            questions' folder has a copy of, else LLMEval-Med's.
-        models: Models that answer first: folders, hub ids or `openai:MODEL`.
-        answers: Existing answers (`.jsonl`) instead.
-        judge: `local`, `built-in`, `similarity`, a judge folder, `openai:MODEL`, or a panel, `panel:a,b,c`.
-        run: The run folder; `runs/BENCHMARK` unless given.
-        limit: Only the first so many questions.
-        choice: Which questions.
-        offline: Refuses `openai:` models and judges of a server that is not this machine.
-        defer_share: The share of answers to list for physicians, 0 to 1; None for no list.
-        escalation: Who judges what the judge leaves open; None for nobody.
-        items: Whether the judge also says of every item of a question whether an answer meets it.
-        answering: How models answer.
-        judging: How the judge is run.
-    """
-
-    benchmark: str = "sample"
-    scheme: str | None = None
-    models: tuple[str, ...] = ()
-    answers: Path | None = None
-    judge: str = "local"
-    run: Path | None = None
-    limit: int | None = None
-    choice: Choice = Choice()
-    offline: bool = False
-    defer_share: float | None = None
-    escalation: Escalation | None = None
-    items: bool = False
-    answering: AnswerOptions = AnswerOptions()
-    judging: JudgeOptions = JudgeOptions()
+from medjudge.workflows.run_folder import (
+    OpenedBenchmark,
+    add_answers,
+    answers_of_files,
+    open_benchmark,
+    start_run,
+)
 
 
 class EvaluateOptions(NamedTuple):
     """How models answer, how the judge is run, which questions are used, and who judges what the judge leaves open.
 
-    `items`: whether the judge also says of every item of a question whether an answer meets it.
+    Attributes:
+        answering: How models answer.
+        judging: How the judge is run.
+        choice: Which questions.
+        escalation: Who judges what the judge leaves open; None for nobody.
+        items: Whether the judge also says of every item of a question whether an answer meets it.
+        defer_share: The share of answers to list for physicians, 0 to 1; None for no list.
+        offline: Refuses `openai:` models and judges of a server that is not this machine.
     """
 
     answering: AnswerOptions = AnswerOptions()
@@ -90,6 +64,21 @@ class EvaluateOptions(NamedTuple):
     choice: Choice = Choice()
     escalation: Escalation | None = None
     items: bool = False
+    defer_share: float | None = None
+    offline: bool = False
+
+
+class EvaluationRequest(NamedTuple):
+    """What is judged, by whom, and how: the arguments of `evaluate`."""
+
+    benchmark: str | None = None
+    scheme: str | None = None
+    models: tuple[str, ...] = ()
+    answers: tuple[Path, ...] = ()
+    judge: str = "local"
+    run: Path | None = None
+    limit: int | None = None
+    options: EvaluateOptions = EvaluateOptions()
 
 
 @dataclass(frozen=True)
@@ -187,13 +176,17 @@ class InFlight:
 
 
 class Prepared(NamedTuple):
-    """A request whose every part was checked; nothing is written yet. `answers` are the existing ones, if any."""
+    """A request whose every part was checked; nothing is written yet.
+
+    Attributes:
+        benchmark: The chosen questions, with their scheme.
+        answers: The answers of files, if any.
+    """
 
     request: EvaluationRequest
     group: Group
     judge_ref: JudgeRef
-    scheme: Scheme
-    questions: list[Question]
+    benchmark: OpenedBenchmark
     answers: list[Answer] | None
     run: Run
     introduction: str
@@ -207,11 +200,11 @@ class Prepared(NamedTuple):
 
 
 def evaluate(
-    benchmark: str = "sample",
+    benchmark: str | None = None,
     *,
     scheme: str | None = None,
     models: Sequence[str] = (),
-    answers: Path | str | None = None,
+    answers: Path | str | Sequence[Path | str] = (),
     judge: str = "local",
     run: Path | str | None = None,
     limit: int | None = None,
@@ -223,11 +216,12 @@ def evaluate(
     neither answered nor judged again.
 
     Args:
-        benchmark: `sample`, LLMEval-Med's `dataset.json`, or a `.jsonl` file of questions.
+        benchmark: `sample`, LLMEval-Med's `dataset.json`, or a `.jsonl` file of questions; unless given, that of an
+            existing run folder, else `sample`.
         scheme: What the questions belong to: a scheme's name, folder or file; unless given, the one that the run or the
             questions' folder has a copy of, else LLMEval-Med's.
         models: Models that answer first: folders, hub ids or `openai:MODEL`.
-        answers: Existing answers (`.jsonl`) instead.
+        answers: Files of existing answers (`.jsonl`) instead.
         judge: `local`, `built-in`, `similarity`, a judge folder, `openai:MODEL`, or a panel, `panel:a,b,c`.
         run: The run folder; `runs/BENCHMARK` unless given.
         limit: Only the first so many questions.
@@ -237,20 +231,17 @@ def evaluate(
         InputError: The input or an option is wrong; nothing was written.
         UnfinishedError: A server did not answer, or the limit on costs is reached; the same call goes on.
     """
+    files = (answers,) if isinstance(answers, (str, Path)) else answers
     return run_evaluation(
         EvaluationRequest(
-            benchmark=benchmark,
-            scheme=scheme,
-            models=tuple(models),
-            answers=Path(answers) if answers else None,
-            judge=judge,
-            run=Path(run) if run else None,
-            limit=limit,
-            choice=options.choice,
-            escalation=options.escalation,
-            items=options.items,
-            answering=options.answering,
-            judging=options.judging,
+            benchmark,
+            scheme,
+            tuple(models),
+            tuple(map(Path, files)),
+            judge,
+            Path(run) if run else None,
+            limit,
+            options,
         )
     )
 
@@ -258,14 +249,14 @@ def evaluate(
 def run_evaluation(request: EvaluationRequest) -> Evaluation:
     """As `evaluate`, for a request."""
     prepared = prepare(request)
-    judge_ref, options = prepared.judge_ref, request.judging
+    judge_ref, options = prepared.judge_ref, request.options.judging
     introduced = _introduced_before_loading(prepared)
     loaded = _loaded_before_writing(prepared)
     with _answered(prepared, introduced):
         in_process = judge_ref.folder is not None and options.engine == "transformers"
         with report_peak_memory(f"judging with {judge_ref.name}", options.device if in_process else None):
             judge_with(prepared.run, judge_ref, options, loaded=loaded, group=prepared.group)
-            items = mark_items(prepared.run, judge_ref, options, loaded) if request.items else None
+            items = mark_items(prepared.run, judge_ref, options, loaded) if request.options.items else None
         del loaded
         if prepared.cascade is not None:
             escalate(prepared.run, prepared.cascade, options)
@@ -283,16 +274,16 @@ def run_batch_evaluation(request: EvaluationRequest, wait: bool = False) -> Eval
         UnfinishedError: A server did not answer, or the limit on costs is reached; the same call goes on.
     """
     prepared = prepare(request)
-    if request.escalation is not None:
+    if request.options.escalation is not None:
         raise InputError("--batch: not with --escalate-to, whose answers are known only after the local judge")
-    if request.items:
+    if request.options.items:
         raise InputError("--batch: not with --items; collect the batch first, and add --items without --batch")
     if prepared.judge_ref.panel is not None:
         raise InputError("--batch: not with a panel; judge with its openai: member first, and then with the panel")
     if prepared.judge_ref.api_model is None:
         raise InputError(f"--batch: for an openai: judge; {request.judge} runs on this machine and costs nothing")
     with _answered(prepared, introduced=False):
-        batch_jobs = judge_by_batch_jobs(prepared.run, prepared.judge_ref, request.judging, wait)
+        batch_jobs = judge_by_batch_jobs(prepared.run, prepared.judge_ref, request.options.judging, wait)
         if batch_jobs:
             return InFlight(prepared.run, tuple(batch_jobs))
         return _evaluation(prepared)
@@ -307,56 +298,61 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     Raises:
         InputError: Something is wrong.
     """
-    if request.models and request.choice.answered_only:
+    options = request.options
+    judging, escalation = options.judging, options.escalation
+    if request.models and options.choice.answered_only:
         raise InputError("--answered-only: is for answers that exist; --model answers every question")
     if request.models and request.answers:
         raise InputError("--model and --answers: give one of the two; a model answers, or existing answers are judged")
-    judging = request.judging
     group = join_processes(judging.device)
-    run = Run(request.run or default_run(request.benchmark))
+    run, benchmark = open_benchmark(request.benchmark, request.scheme, request.run, options.choice, request.limit)
     # A member may be known by its judgments in the run; a judge alone has nothing left to judge there.
     judge_ref = resolve_judge_or_panel(request.judge, run if is_panel(request.judge) else None)
     check_judge_engine(judge_ref, judging)
     judge_ref = with_inference(judge_ref, judging)
     apis = [f"--judge {request.judge}" for member in judge_ref.members if member.api_model]
-    if request.escalation is not None:
-        apis.append(f"--escalate-to {request.escalation.to}")
+    if escalation is not None:
+        apis.append(f"--escalate-to {escalation.to}")
     if judging.replies.tokens is not None and not apis:
         raise InputError(f"--judge-tokens: is for openai: judges, and {request.judge} is none; leave it out")
     check_sharing(group, judging.engine, apis)
     if sends_requests:
-        check_judge_ref(judge_ref, judging.server.base_url, request.offline, judging.limit)
-    if judge_ref.api_model is not None and request.defer_share is not None:
+        check_judge_ref(judge_ref, judging.server.base_url, options.offline, judging.limit)
+    if judge_ref.api_model is not None and options.defer_share is not None:
         raise InputError(f"--defer-to-physicians: {request.judge} gives no probabilities; use a local judge")
-    benchmark = open_benchmark(request.benchmark, request.scheme, run)
-    file = request.answers
-    if request.benchmark == "sample" and not request.models and file is None:
-        file = sample_folder() / "answers.jsonl"
-    answers = None
-    if file is not None:
-        answers = read_own_answers(file, benchmark.questions)
-        require_answers_to(benchmark.questions, answers, str(file))
-    check_answering(request.models, request.answering, group, request.offline)
+    check_answering(request.models, options.answering, group, options.offline)
+    answers = _existing_answers(request, benchmark, run)
     cascade = None
-    if request.escalation is not None:
-        if request.defer_share is not None:
+    if escalation is not None:
+        if options.defer_share is not None:
             raise InputError("--escalate-to and --defer-to-physicians: give one of the two; both write one list")
-        cascade = open_cascade(judge_ref, request.escalation, judging, request.offline, run, benchmark.scheme)
+        cascade = open_cascade(judge_ref, escalation, judging, options.offline, run, benchmark.scheme)
     if answers is None and not request.models and not run.answers_file.exists():
         raise InputError("no answers to judge: give --answers FILE, or --model ID to answer first")
     existing = run.answers() if answers is None else answers
     answered = {answer.question_id for answer in existing}
-    questions = chosen(benchmark.questions, request.choice, answered, request.limit)
+    questions = chosen(benchmark.questions, options.choice, answered, request.limit)
     used = {question.id for question in questions}
     if answers is not None:
         answers = [answer for answer in answers if answer.question_id in used]
-    counts = preflight(judge_ref, questions, used if request.models else answered)
+    counts = preflight(judge_ref, questions, used if request.models else answered, len(request.models))
     models = {answer.model for answer in existing} | set(map(answering_name, request.models))
     check_panel(run, judge_ref, judging)
-    if request.items:
+    if options.items:
         require_items(judge_ref, judging, questions, group.size)
     line = introduction_of(judge_ref, judging, benchmark.scheme, run, models) if group.first else ""
-    return Prepared(request, group, judge_ref, benchmark.scheme, questions, answers, run, line, counts, cascade)
+    benchmark = benchmark._replace(questions=questions)
+    return Prepared(request, group, judge_ref, benchmark, answers, run, line, counts, cascade)
+
+
+def _existing_answers(request: EvaluationRequest, benchmark: OpenedBenchmark, run: Run) -> list[Answer] | None:
+    """The answers of files, or of the sample; None where models answer or the run has some."""
+    files = request.answers
+    if benchmark.source == "sample" and not request.models and not files:
+        if benchmark.of_run and run.answers_file.exists():
+            return None
+        files = (sample_folder() / "answers.jsonl",)
+    return answers_of_files(files, benchmark.questions) if files else None
 
 
 def _introduced_before_loading(prepared: Prepared) -> bool:
@@ -383,12 +379,12 @@ def _loaded_before_writing(prepared: Prepared) -> Judge | None:
         The judge; None where the run exists, the judge is not in this process, or models that answer first need the
         memory.
     """
-    judge_ref, options = prepared.judge_ref, prepared.request.judging
+    judge_ref, options = prepared.judge_ref, prepared.request.options.judging
     if prepared.run.path.exists() or judge_ref.folder is None or options.engine == "ray":
         return None
     if options.engine == "vllm" and prepared.request.models:
         return None  # vLLM takes minutes to start; what it cannot load was refused already
-    judge = load_local(judge_ref, options, prepared.scheme)
+    judge = load_local(judge_ref, options, prepared.benchmark.scheme)
     return None if prepared.request.models else judge
 
 
@@ -399,33 +395,33 @@ def _answered(prepared: Prepared, introduced: bool) -> Iterator[None]:
     Args:
         introduced: Whether the judge was introduced already.
     """
-    request, run, group = prepared.request, prepared.run, prepared.group
-    answering = request.answering
+    request, run, group, benchmark = prepared.request, prepared.run, prepared.group, prepared.benchmark
+    answering, judging = request.options.answering, request.options.judging
     command = {
-        "benchmark": request.benchmark,
+        "benchmark": benchmark.source,
         "models": list(request.models) or None,
         "judge": request.judge,
         "samples": answering.samples,
-        "rounds": request.judging.rounds,
+        "rounds": judging.rounds,
         "seed": answering.seed,
         "max_new_tokens": answering.max_new_tokens,
         "temperature": answering.temperature,
     }
-    model = load_before_writing(run, request.models, answering, prepared.questions)
+    model = load_before_writing(run, request.models, answering, benchmark.questions)
     with run.lock() if group.first else nullcontext():
         if group.first:
-            start_run(run, prepared.questions, prepared.scheme, request.benchmark, command)
-            if request.benchmark == "sample":
+            start_run(run, benchmark.questions, benchmark.scheme, benchmark.source, command)
+            if benchmark.source == "sample":
                 run.update_manifest(notes=[NOTICE])
             for member in prepared.judge_ref.members:
                 if not member.imported:
-                    require_same_judge(run, member, request.judging)
+                    require_same_judge(run, member, judging)
             if prepared.cascade is not None:
-                require_same_judge(run, prepared.cascade.api, request.judging)
+                require_same_judge(run, prepared.cascade.api, judging)
             if not introduced:
                 _introduce(prepared)
             if prepared.answers is not None:
-                add_answers(run, prepared.answers, str(request.answers or "sample"))
+                add_answers(run, prepared.answers, ", ".join(map(str, request.answers)) or "sample")
             group.wait()
         answer_with_all(run, request.models, answering, group, model)
         del model  # the judge needs its memory
@@ -433,12 +429,12 @@ def _answered(prepared: Prepared, introduced: bool) -> Iterator[None]:
 
 
 def _evaluation(prepared: Prepared) -> Evaluation:
-    run, judge_ref, defer_share = prepared.run, prepared.judge_ref, prepared.request.defer_share
+    run, judge_ref, defer_share = prepared.run, prepared.judge_ref, prepared.request.options.defer_share
     if not prepared.group.first:
         return Evaluation(run, judge_ref.name, score_run(run, judge_ref.name), first_process=False)
     scores = write_scores(run, prepared.judge_name)
     deferred = None if defer_share is None else defer(run, judge_ref, defer_share)
     spending = run.manifest().get("spending") or {}
-    notes = (NOTICE,) if prepared.request.benchmark == "sample" else ()
+    notes = (NOTICE,) if prepared.benchmark.source == "sample" else ()
     usd, variance = spending.get("usd"), write_variance(run, prepared.judge_name)
     return Evaluation(run, scores.judge, scores, notes, usd, deferred, scores.cascade, scores.panel, variance=variance)

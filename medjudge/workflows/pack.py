@@ -1,6 +1,8 @@
 """`medjudge pack`: a judge and a benchmark in one file, for a machine without a network."""
 
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from getpass import getpass
 from pathlib import Path
@@ -10,13 +12,13 @@ from typing import Any, NamedTuple
 import yaml
 from pydantic import ValidationError
 
+import medjudge
 from medjudge import __version__
 from medjudge.benchmark.files import read_benchmark
-from medjudge.benchmark.own_files import read_own_answers
 from medjudge.benchmark.sample import sample_folder
 from medjudge.bundle import About, Manifest, write_bundle
 from medjudge.errors import InputError
-from medjudge.files import first_problem, write_whole
+from medjudge.files import file_sha256, first_problem, write_whole
 from medjudge.judge.adapter import ADAPTER_CONFIG
 from medjudge.judge.folder import BASE_FOLDER, JudgeCard, base_of
 from medjudge.judge.open import QUICKSTART_MARK, JudgeRef, resolve_judge
@@ -25,12 +27,22 @@ from medjudge.scheme import open_scheme
 from medjudge.signatures import sign
 from medjudge.store import write_records, write_scheme
 from medjudge.validation.gate import read_gate
-from medjudge.workflows.run_folder import require_answers_to
-from medjudge.workflows.unpack import ANSWERS, QUESTIONS
-from medjudge.workflows.wheels import WheelsFor, download_wheels, medjudge_requirement
+from medjudge.workflows.run_folder import answers_of_files
+from medjudge.workflows.unpack import ANSWERS, QUESTIONS, REQUIREMENTS
 
 _JUDGE_SUFFIXES = (".json", ".jsonl", ".safetensors", ".md", ".txt", ".jinja", ".model", ".yaml", ".sha256", ".minisig")
 """What a judge folder needs or explains itself with; weights in other formats can run code when they are read."""
+
+
+class WheelsFor(NamedTuple):
+    """The Python, such as `3.11`, and pip's platform tags that wheels are for; empty: those of this Python."""
+
+    python: str = ""
+    platforms: tuple[str, ...] = ()
+
+    @property
+    def python_or_own(self) -> str:
+        return self.python or f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 class PackRequest(NamedTuple):
@@ -136,9 +148,7 @@ def _write_benchmark(request: PackRequest, judge: JudgeRef, folder: Path) -> Abo
     file = request.answers
     if request.benchmark == "sample" and file is None:
         file = sample_folder() / "answers.jsonl"
-    answers = [] if file is None else read_own_answers(file, benchmark.questions)
-    if file is not None:
-        require_answers_to(benchmark.questions, answers, str(file))
+    answers = [] if file is None else answers_of_files([file], benchmark.questions)
     gate = benchmark.scheme.gate if request.gate is None else read_gate(request.gate, benchmark.scheme)
     write_records(folder / Path(QUESTIONS).name, benchmark.questions)
     write_scheme(folder, benchmark.scheme)
@@ -162,3 +172,46 @@ def _write_benchmark(request: PackRequest, judge: JudgeRef, folder: Path) -> Abo
         raise InputError(
             f"--out {request.out}: cannot describe the bundle ({first_problem(error)}); rename it"
         ) from None
+
+
+def medjudge_requirement(folder: Path) -> str:
+    """What pip has to install for this version of medjudge: from a checkout, a wheel that is built into the folder."""
+    checkout = Path(medjudge.__file__).parents[1]
+    if not (checkout / "pyproject.toml").is_file():
+        return f"medjudge[sign]=={medjudge.__version__}"
+    _pip("wheel", "--no-deps", "--wheel-dir", str(folder), str(checkout))
+    (wheel,) = folder.glob("medjudge-*.whl")
+    return f"{wheel}[sign]"
+
+
+def download_wheels(requirement: str, folder: Path, target: WheelsFor) -> None:
+    """Downloads wheels for a requirement and all that it needs, and writes `requirements.txt` with their hashes.
+
+    Raises:
+        InputError: pip found no wheel for something.
+    """
+    options = ["--only-binary", ":all:", "--dest", str(folder)]
+    if target.python:
+        options += ["--python-version", target.python, "--implementation", "cp"]
+    for platform in target.platforms:
+        options += ["--platform", platform]
+    _pip("download", *options, requirement)
+    write_whole(folder / REQUIREMENTS, hashed_requirements(sorted(folder.glob("*.whl"))))
+
+
+def hashed_requirements(wheels: Sequence[Path]) -> str:
+    """A requirements file for `pip install --require-hashes`."""
+    lines = []
+    for wheel in wheels:
+        name, version = wheel.name.split("-")[:2]
+        lines.append(f"{name.replace('_', '-')}=={version} --hash=sha256:{file_sha256(wheel)}\n")
+    return "".join(lines)
+
+
+def _pip(*arguments: str) -> None:
+    command = [sys.executable, "-m", "pip", *arguments, "--disable-pip-version-check", "--no-input"]
+    done = subprocess.run(command, stdout=sys.stderr, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()] or ["pip failed"]
+        reason = next((line for line in reversed(lines) if line.startswith("ERROR:")), lines[-1])
+        raise InputError(f"--wheels: {reason.removeprefix('ERROR:').strip()[:300]} (pip {arguments[0]})")

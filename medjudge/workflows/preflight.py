@@ -20,12 +20,14 @@ class Preflight(NamedTuple):
         answered: Those that have an answer, or get one in this run.
         readable: Those of the answered ones that the judge can read.
         why_not: The number of the other answered ones by reason.
+        to_come: How many models answer in this run.
     """
 
     questions: int
     answered: int
     readable: int
     why_not: Mapping[str, int]
+    to_come: int = 0
 
     @property
     def reasons(self) -> str:
@@ -36,24 +38,26 @@ class Preflight(NamedTuple):
     def line(self) -> str:
         """The numbers in one line. Answers that belong to no question were refused before."""
         reasons = f"; it cannot read {self.reasons}" if self.why_not else ""
-        return (
-            f"{self.questions:,} questions, {self.answered:,} of them with an answer; the judge can read "
-            f"{self.readable:,} of these{reasons}"
-        )
+        models = f"answers from {self.to_come} model{'s' if self.to_come > 1 else ''} to come"
+        answered = models if self.to_come else f"{self.answered:,} of them with an answer"
+        return f"{self.questions:,} questions, {answered}; the judge can read {self.readable:,} of these{reasons}"
 
 
-def preflight(judge_ref: JudgeRef, questions: Sequence[Question], answered: Collection[str]) -> Preflight:
+def preflight(
+    judge_ref: JudgeRef, questions: Sequence[Question], answered: Collection[str], to_come: int = 0
+) -> Preflight:
     """Counts before anything is written.
 
     Args:
         answered: The ids of the questions that have an answer, or get one in this run.
+        to_come: How many models answer in this run.
 
     Raises:
         InputError: No question has an answer, or the judge, or a member of the panel, can read none or nearly none of
             those that have one.
     """
     if judge_ref.panel is not None:
-        return _of_panel(judge_ref.panel, questions, answered)
+        return _of_panel(judge_ref.panel, questions, answered)._replace(to_come=to_come)
     asked = [question for question in questions if question.id in answered]
     if not asked:
         raise InputError(
@@ -62,7 +66,7 @@ def preflight(judge_ref: JudgeRef, questions: Sequence[Question], answered: Coll
         )
     reasons = [_why_unreadable(judge_ref, question) for question in asked]
     why_not = Counter(reason for reason in reasons if reason is not None)
-    counts = Preflight(len(questions), len(asked), len(asked) - why_not.total(), dict(why_not.most_common()))
+    counts = Preflight(len(questions), len(asked), len(asked) - why_not.total(), dict(why_not.most_common()), to_come)
     if counts.readable <= NEARLY_NONE * counts.answered:
         raise InputError(
             f"judge {judge_ref.name}: can read {counts.readable:,} of {counts.answered:,} answered questions; it "

@@ -105,7 +105,11 @@ class Project(BaseModel):
         """What the file states for the options and arguments of `eval`, `validate` or `report`, by parameter."""
         stated: dict[str, Any]
         if command == "eval":
-            shared = {"benchmark": self.benchmark, "scheme": self.scheme, "answers": self.answers}
+            shared = {
+                "benchmark": self.benchmark,
+                "scheme": self.scheme,
+                "answers": [self.answers] if self.answers else None,
+            }
             stated = {**shared, "model": self.models or None, "judge": self.judges[0], "run": self.run_folder}
         elif command == "validate":
             gate = str(PROJECT_FILE) if isinstance(self.gate, dict) else self.gate

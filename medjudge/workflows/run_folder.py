@@ -4,20 +4,20 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from medjudge.benchmark.files import read_benchmark
-from medjudge.benchmark.llmeval_med import Benchmark
+from medjudge.benchmark.own_files import read_own_answers
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
 from medjudge.files import file_sha256
 from medjudge.models.hardware import describe
-from medjudge.records import Answer, Question
+from medjudge.records import Answer, AnswerKey, Question
 from medjudge.rubrics.render import prompt_hashes, styles_of
 from medjudge.scheme import Scheme, open_scheme
 from medjudge.store import Run, read_questions, write_records, write_scheme
-from medjudge.workflows.choice import examples
+from medjudge.workflows.choice import Choice, examples
 
 _VERSIONS = ("medjudge", "torch", "transformers", "peft")
 
@@ -27,20 +27,55 @@ def default_run(benchmark: str) -> Path:
     return Path("runs") / Path(benchmark).stem
 
 
-def open_benchmark(benchmark: str, scheme: str | None, run: Run) -> Benchmark:
+class OpenedBenchmark(NamedTuple):
+    """Questions and what they belong to.
+
+    Attributes:
+        source: Where they come from, as the user or the run names it.
+        questions: All of them, or those of a run.
+        scheme: What they belong to.
+        of_run: Whether they were read from an existing run folder.
+    """
+
+    source: str
+    questions: list[Question]
+    scheme: Scheme
+    of_run: bool = False
+
+
+def open_benchmark(
+    benchmark: str | None,
+    scheme: str | None = None,
+    folder: Path | str | None = None,
+    choice: Choice = Choice(),
+    limit: int | None = None,
+) -> tuple[Run, OpenedBenchmark]:
     """Reads a benchmark by the scheme that is named or, where none is, by the copy that an existing run keeps.
+
+    Without a benchmark, a run folder that exists goes on with its own questions. A choice of questions is made from the
+    benchmark that the run names, so that another choice than before is noticed.
 
     Args:
         benchmark: `sample`, LLMEval-Med's `dataset.json`, or a `.jsonl` file of questions.
         scheme: A scheme's name, folder or file.
-        run: Where the questions go.
+        folder: Where the questions go; `runs/BENCHMARK` unless given.
+
+    Returns:
+        The run, which need not exist, and the benchmark.
 
     Raises:
         InputError: The benchmark or the scheme is wrong.
     """
-    if scheme is not None:
-        return read_benchmark(benchmark, open_scheme(scheme))
-    return read_benchmark(benchmark, run.scheme() if run.has_scheme else None)
+    run = Run(Path(folder) if folder else default_run(benchmark or "sample"))
+    source = benchmark or "sample"
+    if benchmark is None and folder is not None and run.questions_file.exists():
+        source = (run.manifest().get("benchmark") or {}).get("source", str(run.questions_file))
+        readable = source == "sample" or Path(source).is_file()
+        if (choice, limit, scheme) == (Choice(), None, None) or not readable:
+            return run, OpenedBenchmark(source, run.questions(), run.scheme(), of_run=True)
+    named = open_scheme(scheme) if scheme is not None else run.scheme() if run.has_scheme else None
+    opened = read_benchmark(source, named)
+    return run, OpenedBenchmark(source, opened.questions, opened.scheme)
 
 
 def adopt_scheme(run: Run, source: str) -> None:
@@ -61,11 +96,12 @@ def adopt_scheme(run: Run, source: str) -> None:
     write_scheme(run.path, scheme)
 
 
-def start_run(run: Run, questions: Sequence[Question], scheme: Scheme, benchmark: str, command: dict[str, Any]) -> None:
+def start_run(run: Run, questions: Sequence[Question], scheme: Scheme, source: str, command: dict[str, Any]) -> None:
     """Writes the questions into a run folder, or checks that the folder holds the same ones already.
 
     Args:
         scheme: What the questions belong to.
+        source: Where they come from.
         command: The settings of the command, for the manifest.
 
     Raises:
@@ -79,7 +115,7 @@ def start_run(run: Run, questions: Sequence[Question], scheme: Scheme, benchmark
             )
         if run.questions() != list(questions):
             raise InputError(
-                f"--run {run.path}: holds other questions than {benchmark} (or another choice of them); choose "
+                f"--run {run.path}: holds other questions than {source} (or another choice of them); choose "
                 "another --run"
             )
     else:
@@ -88,7 +124,7 @@ def start_run(run: Run, questions: Sequence[Question], scheme: Scheme, benchmark
         id=run.manifest().get("id", uuid4().hex),
         versions={name: version(name) for name in _VERSIONS},
         command=command,
-        benchmark={"source": benchmark, "questions": len(questions), "sha256": file_sha256(run.questions_file)},
+        benchmark={"source": source, "questions": len(questions), "sha256": file_sha256(run.questions_file)},
         scheme=scheme.ref.model_dump(),
         prompts={style: prompt_hashes(style, scheme) for style in styles_of(scheme)},
         hardware=describe(),
@@ -96,23 +132,33 @@ def start_run(run: Run, questions: Sequence[Question], scheme: Scheme, benchmark
     )
 
 
-def require_answers_to(questions: Sequence[Question], answers: Sequence[Answer], source: str) -> None:
-    """Refuses answers that are none, or not all to questions of a benchmark.
+def answers_of_files(files: Sequence[Path], questions: Sequence[Question]) -> list[Answer]:
+    """Reads answers to questions of a benchmark.
 
     Raises:
-        InputError: There is no answer, or an answer belongs to no question of the benchmark.
+        InputError: A file cannot be read or has no answer, an answer belongs to no question, or to two files.
     """
-    if not answers:
-        raise InputError(f"{source}: no answer in it; `medjudge data template` writes a file to fill in")
     known = {question.id for question in questions}
-    strangers = [answer for answer in answers if answer.question_id not in known]
-    if strangers:
-        first = strangers[0]
-        raise InputError(
-            f"{source}: the answer of {first.model} to '{first.question_id}' belongs to no question of the benchmark "
-            f"({len(strangers):,} of {len(answers):,} answers belong to none); its ids look like "
-            f"{examples([question.id for question in questions])}, and `medjudge data template` writes them"
-        )
+    merged: dict[AnswerKey, Answer] = {}
+    for file in files:
+        answers = read_own_answers(file, questions)
+        if not answers:
+            raise InputError(f"{file}: no answer in it; `medjudge data template` writes a file to fill in")
+        strangers = [answer for answer in answers if answer.question_id not in known]
+        if strangers:
+            first = strangers[0]
+            raise InputError(
+                f"{file}: the answer of {first.model} to '{first.question_id}' belongs to no question of the benchmark "
+                f"({len(strangers):,} of {len(answers):,} answers belong to none); its ids look like "
+                f"{examples([question.id for question in questions])}, and `medjudge data template` writes them"
+            )
+        for answer in answers:
+            if merged.setdefault(answer.key, answer) is not answer:
+                raise InputError(
+                    f"{file}: the answer to {answer.question_id} by {answer.model} is in another of the files too; "
+                    "remove one of the two, or number them by sample"
+                )
+    return list(merged.values())
 
 
 def add_answers(run: Run, answers: Sequence[Answer], source: str) -> None:

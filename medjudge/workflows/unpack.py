@@ -8,10 +8,9 @@ from typing import Any
 from medjudge.bundle import Manifest, unpack_bundle
 from medjudge.errors import InputError
 from medjudge.signatures import verify
-from medjudge.workflows.wheels import REQUIREMENTS
 
-QUESTIONS, ANSWERS = "benchmark/questions.jsonl", "benchmark/answers.jsonl"
-"""Where a bundle has them."""
+QUESTIONS, ANSWERS, REQUIREMENTS = "benchmark/questions.jsonl", "benchmark/answers.jsonl", "requirements.txt"
+"""Where a bundle has them; the requirements are among its wheels."""
 
 
 @dataclass(frozen=True)

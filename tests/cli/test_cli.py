@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -78,6 +79,9 @@ def test_unscored_answers_end_in_exit_1_and_are_counted(medjudge, jsonl) -> None
         (["--judge", "no/such/judge"], ["no/such/judge", "no such folder"]),
         (["--judge", "openai:gpt-4o"], ["OPENAI_API_KEY", "--judge local"]),
         (["--judge", "openai:"], ["no model is named"]),
+        (["--judge", "gpt-4o"], ["no such folder", "openai:gpt-4o"]),
+        (["--limit", "1", "--limit", "2"], ["--limit", "is given 2 times, and takes one value"]),
+        (["none"], ["none: is no run folder", "--run FOLDER"]),
         (["--device", "cuda"], ["no GPU", "--device cpu"]),
         (["--device", "tpu"], ["tpu", "auto, cpu or cuda"]),
         (["--model", "a", "--answers", "b"], ["--model and --answers"]),
@@ -104,6 +108,71 @@ def test_a_misspelt_command_line_is_one_line(medjudge, arguments, part) -> None:
     refused(medjudge(*arguments), part, "--help")
 
 
+def test_a_missing_file_is_named_before_the_libraries_of_models_are_loaded() -> None:
+    code = (
+        "import sys; sys.argv = ['medjudge', *sys.argv[1:]]\n"
+        "from medjudge.cli.main import main\n"
+        "try: main()\n"
+        "finally: assert not {'torch', 'transformers'} & set(sys.modules)"
+    )
+    for words in (["eval", "--benchmark"], ["eval", "--answers"], ["answer", "--model", "m", "--ids"], ["validate"]):
+        done = subprocess.run([sys.executable, "-c", code, *words, "none.jsonl"], capture_output=True, text=True)
+        refused(done, "none.jsonl")
+
+
+def test_answers_of_several_files_are_judged_together(medjudge, jsonl) -> None:
+    questions = jsonl("questions.jsonl", SAMPLE_QUESTION)
+    files = [jsonl(f"{name}.jsonl", {"question_id": "q1", "model": name, "text": "4 g"}) for name in ("a", "b")]
+    asked = ("eval", "--benchmark", questions, "--judge", "similarity", "--json", "--answers", files[0], "--answers")
+    assert set(json.loads(medjudge(*asked, files[1]).stdout)["models"]) == {"a", "b"}
+    refused(medjudge(*asked, files[0], "--run", "other"), "a.jsonl", "the answer to q1 by a is in another")
+
+
+def test_a_run_folder_is_enough_and_each_printed_command_works(
+    medjudge, tiny_lm, tiny_similarity, jsonl, tmp_path
+) -> None:
+    """Every `next: medjudge ...` is run as printed, until none is new."""
+
+    def printed(done: subprocess.CompletedProcess[str]) -> list[str]:
+        assert done.returncode in (0, 1), done.stderr  # the tiny model may answer with nothing
+        return shlex.split(done.stdout.splitlines()[-1].partition("next: medjudge ")[2])
+
+    small = ("--model", tiny_lm, "--samples", "1", "--max-new-tokens", "4")
+    words = printed(medjudge("answer", "--limit", "2", *small, "--run", "my run"))
+    assert words == ["eval", "my run"]
+    answers = (tmp_path / "my run" / "answers.jsonl").read_bytes()
+    done = medjudge(*words, "--judge", tiny_similarity)
+    assert "2 questions, 2 of them with an answer" in done.stderr
+    assert printed(done) == ["report", "my run"]
+    assert printed(medjudge("eval", "--run", "my run", "--judge", tiny_similarity)) == ["report", "my run"]
+    assert medjudge("report", "my run").returncode == 0
+    assert (tmp_path / "my run" / "answers.jsonl").read_bytes() == answers
+    scores = [
+        {"question_id": json.loads(line)["question_id"], "model": tiny_lm.name, "rater": "dr", "score": 3}
+        for line in answers.splitlines()
+    ]
+    validated = medjudge("validate", "my run", "--judge", tiny_similarity, "--physicians", jsonl("s.jsonl", *scores))
+    assert validated.stdout.splitlines()[-1].endswith("next: medjudge report 'my run'")
+    refused(medjudge("eval", "my run", "--run", "other"), "name one run folder")
+    refused(medjudge("eval", "my run", "--limit", "1"), "holds other questions")
+
+
+def test_eval_says_whose_answers_are_to_come(medjudge, tiny_lm) -> None:
+    done = medjudge(
+        "eval", "--model", tiny_lm, "--limit", "1", "--samples", "1", "--max-new-tokens", "3", "--judge", "similarity"
+    )
+    assert "1 questions, answers from 1 model to come; the judge can read 1 of these" in done.stderr
+
+
+def test_what_is_answered_and_judged_loads_no_model(medjudge, tiny_lm, monkeypatch) -> None:
+    asked = ("eval", "--model", tiny_lm, "--limit", "1", "--samples", "1", "--max-new-tokens", "3")
+    first = medjudge(*asked, "--judge", "similarity", "--json")
+    assert first.returncode in (0, 1), first.stderr
+    monkeypatch.setattr("medjudge.workflows.answer.TransformersEngine", None)
+    monkeypatch.setattr("medjudge.workflows.judge.load_judge_ref", None)
+    assert medjudge(*asked, "--judge", "similarity", "--json").stdout == first.stdout
+
+
 def test_an_api_judge_is_refused_offline_even_with_a_key(medjudge) -> None:
     done = medjudge("eval", "--judge", "openai:gpt-4o", "--offline", OPENAI_API_KEY="x")
     refused(done, "--offline forbids it")
@@ -119,11 +188,6 @@ def test_nothing_is_written_where_the_input_is_wrong(medjudge, jsonl, tmp_path) 
     )
     refused(medjudge("eval", "--answers", answers), "line 2", "duplicates line 1")
     assert not (tmp_path / "runs").exists()
-
-
-def test_answers_of_another_benchmark_are_refused(medjudge, jsonl) -> None:
-    answers = jsonl("answers.jsonl", {"question_id": "elsewhere", "model": "m", "text": "x"})
-    refused(medjudge("eval", "--answers", answers), "'elsewhere' belongs to no question of the benchmark")
 
 
 def test_a_run_of_another_benchmark_is_not_mixed_up(medjudge, jsonl) -> None:
@@ -289,16 +353,6 @@ def test_answer_then_eval_with_a_model(medjudge, tiny_lm, tmp_path) -> None:
     assert sorted(run.answers_file.read_bytes().splitlines()) == sorted(before.splitlines())
 
 
-def test_two_models_of_one_name_are_not_mixed_up(medjudge, tiny_lm, tmp_path) -> None:
-    shutil.copytree(tiny_lm, tmp_path / "elsewhere" / tiny_lm.name)
-    command = ("--limit", "1", "--samples", "1", "--max-new-tokens", "3")
-    assert medjudge("answer", "--model", tiny_lm, *command).returncode == 0
-    refused(
-        medjudge("answer", "--model", tmp_path / "elsewhere" / tiny_lm.name, *command),
-        "holds answers of tiny-lm with source",
-    )
-
-
 def test_two_judges_of_one_name_are_not_mixed_up(medjudge, tmp_path) -> None:
     for place in ("a", "b"):
         shutil.copytree(similarity_folder(), tmp_path / place / "mine")
@@ -308,23 +362,26 @@ def test_two_judges_of_one_name_are_not_mixed_up(medjudge, tmp_path) -> None:
     refused(medjudge("eval", "--judge", "b/mine", "--limit", "2"), "another judge named mine")
 
 
-def test_answers_with_other_settings_are_not_mixed_up(medjudge, tiny_lm) -> None:
-    command = ("answer", "--model", tiny_lm, "--limit", "1", "--samples", "1", "--max-new-tokens", "3")
-    assert medjudge(*command).returncode == 0
-    refused(medjudge(*command, "--temperature", "0"), "with temperature 0.7, and now it is 0.0", "--run")
-    refused(medjudge(*command, "--seed", "7"), "with seed 0, and now it is 7")
+def test_answers_with_other_settings_or_of_another_model_of_the_name_are_not_mixed_up(
+    medjudge, tiny_lm, tmp_path
+) -> None:
+    shutil.copytree(tiny_lm, other := tmp_path / "elsewhere" / tiny_lm.name)
+    small = ("--limit", "1", "--samples", "1", "--max-new-tokens", "3")
+    assert medjudge("answer", "--model", tiny_lm, *small).returncode == 0
+    for changed, parts in (
+        ((tiny_lm, "--temperature", "0"), ("with temperature 0.7, and now it is 0.0", "--run")),
+        ((tiny_lm, "--seed", "7"), ("with seed 0, and now it is 7",)),
+        ((other,), ("holds answers of tiny-lm with source",)),
+    ):
+        refused(medjudge("answer", *small, "--model", *changed), *parts)
 
 
-def test_questions_without_an_answer_are_counted_and_a_stranger_is_refused(medjudge, jsonl) -> None:
+def test_questions_without_an_answer_are_counted(medjudge, jsonl) -> None:
     questions = jsonl("questions.jsonl", SAMPLE_QUESTION, {**SAMPLE_QUESTION, "id": "q2", "group": "q2"})
     answers = jsonl("answers.jsonl", {"question_id": "q1", "model": "m", "text": "4 g"})
     done = medjudge("eval", "--benchmark", questions, "--answers", answers, "--run", "a")
     assert done.returncode == 1
     assert "2 questions: 1 not answered by any model, 0 answered and without any score" in done.stdout
-    answers = jsonl("answers.jsonl", *[{"question_id": name, "model": "m", "text": "4 g"} for name in ("q1", "q7")])
-    refused(
-        medjudge("eval", "--benchmark", questions, "--answers", answers, "--run", "b"), "'q7' belongs to no question"
-    )
 
 
 def test_doctor_names_a_broken_judge_and_goes_on(medjudge, tmp_path) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,14 +14,6 @@ from medjudge.store import Run, read_records, write_records
 
 PRICES = "big: {input: 10, output: 20, date: 2026-01-01, source: here}\n"
 CASCADE = "mine+big"
-
-
-@pytest.fixture
-def judge_folder(tmp_path: Path, tiny_similarity: Path) -> Path:
-    """A similarity judge that was fitted on nothing of the sample."""
-    folder = tmp_path / "judges" / "mine"
-    shutil.copytree(tiny_similarity, folder)
-    return folder
 
 
 @pytest.fixture

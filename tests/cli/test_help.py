@@ -1,5 +1,6 @@
 """Help and shell completion."""
 
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -74,6 +75,14 @@ def test_help_of_a_command_names_types_plainly(medjudge, path) -> None:
         assert name not in text, name
 
 
+@pytest.mark.parametrize("name", ["eval", "answer", "validate", "refine"])
+def test_help_shows_what_most_need_and_help_all_the_rest(medjudge, name) -> None:
+    main, everything = (set(re.findall(r"--[a-z-]+", medjudge(name, flag).stdout)) for flag in ("--help", "--help-all"))
+    assert len(main) <= 20
+    options = {parameter.opts[0] for parameter in COMMANDS[f"medjudge {name}"].params if parameter.opts[0][0] == "-"}
+    assert main < options | {"--help"} <= everything
+
+
 def test_an_option_of_several_commands_means_the_same_in_each() -> None:
     shared = {
         value.__metadata__[0].help
@@ -87,7 +96,7 @@ def test_an_option_of_several_commands_means_the_same_in_each() -> None:
                 helps[parameter.opts[0]].add(parameter.help)
     assert len(helps) > 12
     # A judge to use, one that may be known by judgments only, both where a panel will do, or judgments to read.
-    other = {"--judge": 5}
+    other = {"--judge": 5, "--benchmark": 2}
     for name, texts in helps.items():
         assert len(texts) <= other.get(name, 1), name
     for path, command in COMMANDS.items():
@@ -106,7 +115,12 @@ def test_commands_do_not_import_commands() -> None:
         done = subprocess.run(
             [sys.executable, "-c", code.format(name=name)], capture_output=True, text=True, check=True
         )
-        loaded = set(eval(done.stdout)) - {"medjudge.cli.options", "medjudge.cli.output"}
+        loaded = set(eval(done.stdout)) - {
+            "medjudge.cli.options",
+            "medjudge.cli.groups",
+            "medjudge.cli.estimates",
+            "medjudge.cli.output",
+        }
         assert loaded == {f"medjudge.cli.{name}"}
 
 

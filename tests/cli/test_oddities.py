@@ -23,7 +23,8 @@ def test_many_different_oddities_are_cut_and_all_lists_them() -> None:
 def test_data_check_groups_and_all_lists(medjudge, jsonl) -> None:
     line = {"category": "MK", "prompt": "How much?", "language": "en"}
     file = jsonl("q.jsonl", *({**line, "id": f"q{number}", "group": f"q{number}"} for number in range(30)))
-    assert medjudge("data", "check", file).stdout.count("neither reference") == 1
+    shown = medjudge("data", "check", file).stdout
+    assert (shown.count("neither reference"), shown.count(str(file))) == (1, 1)
     assert medjudge("data", "check", file, "--all").stdout.count("neither reference") == 30
 
 

@@ -162,7 +162,8 @@ def test_empty_replies_are_sent_again_with_a_higher_limit_and_only_then(medjudge
 def test_the_limit_of_a_judges_reply_is_in_the_estimate_and_for_api_judges_only(medjudge, judging) -> None:
     done = medjudge(*judging, "--judge-tokens", "500", "--dry-run", "--json")
     assert json.loads(done.stdout)["tokens_out"]["at_most"] == 4 * 500
-    done = medjudge(*judging, "--judge-tokens", "500", "--judge", "similarity")
+    local = ["similarity" if word == "openai:gpt" else word for word in judging]
+    done = medjudge(*local, "--judge-tokens", "500")
     assert done.returncode == 2
     assert "--judge-tokens: is for openai: judges, and similarity is none" in done.stderr
 

@@ -24,14 +24,6 @@ minimum_conversations: 1
 
 
 @pytest.fixture
-def judge_folder(tmp_path: Path, tiny_similarity: Path) -> Path:
-    """A similarity judge that was fitted on nothing of the sample."""
-    folder = tmp_path / "judges" / "mine"
-    shutil.copytree(tiny_similarity, folder)
-    return folder
-
-
-@pytest.fixture
 def physicians(sample_run: Path) -> Callable[..., Path]:
     """Writes scores of three physicians, each a little off the constructed level, over the sample's own."""
 

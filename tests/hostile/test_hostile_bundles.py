@@ -16,8 +16,7 @@ from example_bundle import ABOUT
 
 from medjudge.bundle import MANIFEST, SUMS, unpack_bundle, write_bundle
 from medjudge.errors import InputError
-from medjudge.workflows.unpack import unpack
-from medjudge.workflows.wheels import REQUIREMENTS
+from medjudge.workflows.unpack import REQUIREMENTS, unpack
 
 FILES = {"benchmark/questions.jsonl": b"{}\n", "judges/j/judge.json": b"x" * 1000, "judges/j/" + "l" * 150: b""}
 

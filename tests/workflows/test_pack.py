@@ -17,8 +17,8 @@ from medjudge import __file__ as package_file
 from medjudge.bundle import write_bundle
 from medjudge.errors import InputError
 from medjudge.judge.open import QUICKSTART_MARK
-from medjudge.workflows.unpack import unpack
-from medjudge.workflows.wheels import REQUIREMENTS, WheelsFor, download_wheels, medjudge_requirement
+from medjudge.workflows.pack import WheelsFor, download_wheels, medjudge_requirement
+from medjudge.workflows.unpack import REQUIREMENTS, unpack
 
 PACKAGE = Path(package_file).parent
 

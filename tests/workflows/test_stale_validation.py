@@ -14,7 +14,7 @@ from medjudge.scheme import LLMEVAL_MED, open_scheme
 from medjudge.store import Run, write_records
 from medjudge.validation.study import Settings
 from medjudge.validation.validations import statuses_in
-from medjudge.workflows.evaluate import EvaluationRequest, run_evaluation
+from medjudge.workflows.evaluate import EvaluateOptions, EvaluationRequest, run_evaluation
 from medjudge.workflows.judge import JudgeOptions, introduction
 from medjudge.workflows.validate import ValidateOptions, validate
 
@@ -69,10 +69,10 @@ def test_the_study_names_what_it_was_made_with_and_another_model_makes_it_stale(
     shutil.copy(run.questions_file, other.path / "q.jsonl")
     request = EvaluationRequest(
         benchmark=str(other.path / "q.jsonl"),
-        answers=other.path / "new.jsonl",
+        answers=(other.path / "new.jsonl",),
         judge=str(judge),
         run=other.path / "run",
-        judging=ON_CPU,
+        options=EvaluateOptions(judging=ON_CPU),
     )
     evaluation = run_evaluation(request)
     assert evaluation.status_line.startswith(

@@ -59,15 +59,6 @@ def test_a_study_is_returned_typed_and_written_as_json(run: Run, tmp_path: Path)
     assert "gate failed; usable agreement 0." in repr(study)
 
 
-def test_a_study_against_another_judge_is_stored_beside_the_one_against_physicians(run: Run) -> None:
-    validate(run, "contrary", options=ValidateOptions(settings=FEW))
-    own = run.agreement_file("contrary").read_bytes()
-    study = validate(run, "contrary", against="exact", options=ValidateOptions(settings=FEW))
-    assert (study.against, study.against_kind, study.sha256) == ("exact", AgainstKind.JUDGE, "")
-    assert run.agreement_file("contrary").read_bytes() == own
-    assert read_study(run, "contrary", against="exact") == study
-
-
 @pytest.mark.parametrize(
     ("against", "options", "problem"),
     [
