@@ -130,8 +130,7 @@ def test_answer_and_eval_with_a_model_at_a_server(medjudge, chat_server, jsonl, 
     assert len(server.asked) == asked + 10 - len(judgments)
     spending = json.loads((tmp_path / "run" / "run.json").read_text())["spending"]
     assert spending["usd"] == pytest.approx((10 * (9 + 4 * 2) + 10 * (600 * 100 + 12 * 200)) / 1e6)
-    done = medjudge(
-        "answer", "--model", "openai:org/m", *common[:-1], "--base-url", "https://example.org/v1", "--offline"
-    )
+    elsewhere = ["https://example.org/v1" if word == server.url else word for word in common]
+    done = medjudge("answer", "--model", "openai:org/m", *elsewhere)
     assert done.returncode == 2
     assert "--offline forbids it" in done.stderr
