@@ -129,7 +129,7 @@ def test_answers_of_several_files_are_judged_together(medjudge, jsonl) -> None:
 
 
 def test_a_run_folder_is_enough_and_each_printed_command_works(
-    medjudge, tiny_lm, tiny_similarity, jsonl, tmp_path
+    medjudge, tiny_lm, judge_folder, jsonl, tmp_path
 ) -> None:
     """Every `next: medjudge ...` is run as printed, until none is new."""
 
@@ -141,17 +141,17 @@ def test_a_run_folder_is_enough_and_each_printed_command_works(
     words = printed(medjudge("answer", "--limit", "2", *small, "--run", "my run"))
     assert words == ["eval", "my run"]
     answers = (tmp_path / "my run" / "answers.jsonl").read_bytes()
-    done = medjudge(*words, "--judge", tiny_similarity)
+    done = medjudge(*words, "--judge", judge_folder)
     assert "2 questions, 2 of them with an answer" in done.stderr
     assert printed(done) == ["report", "my run"]
-    assert printed(medjudge("eval", "--run", "my run", "--judge", tiny_similarity)) == ["report", "my run"]
+    assert printed(medjudge("eval", "--run", "my run", "--judge", judge_folder)) == ["report", "my run"]
     assert medjudge("report", "my run").returncode == 0
     assert (tmp_path / "my run" / "answers.jsonl").read_bytes() == answers
     scores = [
         {"question_id": json.loads(line)["question_id"], "model": tiny_lm.name, "rater": "dr", "score": 3}
         for line in answers.splitlines()
     ]
-    validated = medjudge("validate", "my run", "--judge", tiny_similarity, "--physicians", jsonl("s.jsonl", *scores))
+    validated = medjudge("validate", "my run", "--judge", judge_folder, "--physicians", jsonl("s.jsonl", *scores))
     assert validated.stdout.splitlines()[-1].endswith("next: medjudge report 'my run'")
     refused(medjudge("eval", "my run", "--run", "other"), "name one run folder")
     refused(medjudge("eval", "my run", "--limit", "1"), "holds other questions")
