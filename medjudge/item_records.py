@@ -4,10 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from medjudge.records import AnswerKey, Count, ErrorKind, Id, Rater, StrictRecord, Text
+from medjudge.records import AnswerKey, Count, ErrorKind, Id, OfTexts, Rater, StrictRecord, Text
 
 
-class ItemScore(StrictRecord):
+class ItemScore(OfTexts):
     """One rater's verdict on one item of an answer: a point of a checklist, a criterion of a rubric, a claim.
 
     `item` is the item's text. `contradicted` is more than `not_met`: the answer says the opposite.
@@ -28,6 +28,10 @@ class ItemScore(StrictRecord):
     def answer_key(self) -> AnswerKey:
         return AnswerKey(self.question_id, self.model, self.sample)
 
+    @property
+    def answer_keys(self) -> tuple[AnswerKey]:
+        return (self.answer_key,)
+
 
 class ItemVerdict(StrictRecord):
     """What a judge says of one item of an answer: the probability that the answer meets it. `item` is its text."""
@@ -41,7 +45,7 @@ class ItemVerdict(StrictRecord):
         return self.met >= 0.5
 
 
-class ItemJudgment(StrictRecord):
+class ItemJudgment(OfTexts):
     """A judge's verdicts on the items of one answer, in the order of the question's items, or none and the reason."""
 
     question_id: Id
@@ -69,6 +73,10 @@ class ItemJudgment(StrictRecord):
     @property
     def answer_key(self) -> AnswerKey:
         return AnswerKey(self.question_id, self.model, self.sample)
+
+    @property
+    def answer_keys(self) -> tuple[AnswerKey]:
+        return (self.answer_key,)
 
     @property
     def retryable(self) -> bool:

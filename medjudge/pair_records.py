@@ -4,7 +4,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from medjudge.records import AnswerKey, Count, ErrorKind, Id, Rater, StrictRecord
+from medjudge.records import AnswerKey, Count, ErrorKind, Id, OfTexts, Rater
 
 Preferred = Literal["first", "tie", "second"]
 """The better one of two answers."""
@@ -25,7 +25,7 @@ class PairKey(NamedTuple):
         return AnswerKey(self.question_id, first, self.sample), AnswerKey(self.question_id, second, self.sample)
 
 
-class _Pair(StrictRecord):
+class _Pair(OfTexts):
     """Two models' answers to one question; `first` and `second` are the models, and both answers have `sample`."""
 
     question_id: Id

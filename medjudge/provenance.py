@@ -10,10 +10,10 @@ from typing import TypeVar
 import numpy as np
 
 from medjudge.records import (
-    AgreedScore,
     Answer,
     AnswerKey,
     Judgment,
+    OfTexts,
     PhysicianScore,
     Question,
     StrictRecord,
@@ -25,7 +25,7 @@ _DIGITS = 16
 _ROUNDED = 1e-4
 """Probabilities are kept with six digits; other tools may keep fewer."""
 
-Made = TypeVar("Made", Judgment, PhysicianScore, AgreedScore)
+Made = TypeVar("Made", bound=OfTexts)
 
 Texts = Mapping[AnswerKey, str]
 """The hash of the texts of each answer: its question with the turns before it, and the answer itself."""
@@ -47,15 +47,21 @@ def texts_of(questions: Sequence[Question], answers: Iterable[Answer]) -> dict[A
     }
 
 
-def of_other_texts(record: Judgment | PhysicianScore, texts: Texts) -> bool:
+def hash_of(record: OfTexts, texts: Texts) -> str | None:
+    """The hash of the texts that a record is about; None where one of its answers is not there."""
+    hashes = [texts.get(key, "") for key in record.answer_keys]
+    return "+".join(hashes) if all(hashes) else None
+
+
+def of_other_texts(record: OfTexts, texts: Texts) -> bool:
     """Whether a record was made from other texts than those now under its ids; False for one without a hash."""
-    return record.texts is not None and texts.get(record.answer_key, record.texts) != record.texts
+    return record.texts is not None and hash_of(record, texts) not in (record.texts, None)
 
 
 def stamped(records: Iterable[Made], texts: Texts) -> Iterator[Made]:
     """The records, one by one, with the hash of the texts of their answers."""
     for record in records:
-        yield record.model_copy(update={"texts": texts.get(record.answer_key)})
+        yield record.model_copy(update={"texts": hash_of(record, texts)})
 
 
 def same(one: StrictRecord, other: StrictRecord) -> bool:

@@ -105,6 +105,27 @@ class StrictRecord(BaseModel):
     # rejected, because a misspelt field would otherwise count as missing.
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
 
+    @property
+    def key(self) -> Any:
+        """What names the record in its file."""
+        raise NotImplementedError
+
+
+class OfTexts(StrictRecord):
+    """The base of what is said of answers; `texts` is the hash of the texts, where it was kept (see `provenance`)."""
+
+    texts: str | None = None
+
+    @property
+    def answer_keys(self) -> tuple[AnswerKey, ...]:
+        """The answers."""
+        raise NotImplementedError
+
+    @model_serializer(mode="wrap")
+    def _without_none(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        optional = ("texts", "points")
+        return {name: value for name, value in serialize(self).items() if name not in optional or value is not None}
+
 
 class _WithExtra(StrictRecord):
     """A record that keeps what its file had beside the known fields; nothing is written where there is nothing."""
@@ -240,19 +261,14 @@ class PointVerdict(StrictRecord):
         return "contradicted" if self.contradicted > self.open else "not_met"
 
 
-def _without_none(fields: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if name not in names or value is not None}
-
-
-class Judgment(StrictRecord):
+class Judgment(OfTexts):
     """A judge's verdict on one answer: a score with its probabilities, or no score and the reason.
 
     `points` holds what the judge says of each point of reference and checklist, in their order, if it reads points.
 
     `error_kind` classifies the reason and `error` explains it to people; judgments made by other tools may have no
     `error_kind`. `answer_tokens_cut` and `context_tokens_cut` count the tokens of the answer, and of question,
-    reference and checklist together, that did not fit the judge's window. `texts` is the hash of the texts that were
-    judged, where it was kept; see `provenance`.
+    reference and checklist together, that did not fit the judge's window.
     """
 
     question_id: Id
@@ -271,11 +287,6 @@ class Judgment(StrictRecord):
     answer_tokens_cut: Count = 0
     context_tokens_cut: Count = 0
     points: list[PointVerdict] | None = None
-    texts: str | None = None
-
-    @model_serializer(mode="wrap")
-    def _without_what_is_none(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return _without_none(serialize(self), "points", "texts")
 
     @model_validator(mode="after")
     def _scored_or_explained(self) -> "Judgment":
@@ -294,6 +305,10 @@ class Judgment(StrictRecord):
     @property
     def answer_key(self) -> AnswerKey:
         return AnswerKey(self.question_id, self.model, self.sample)
+
+    @property
+    def answer_keys(self) -> tuple[AnswerKey]:
+        return (self.answer_key,)
 
     @property
     def retryable(self) -> bool:
@@ -331,11 +346,8 @@ class MTGDimensions(StrictRecord):
         return 1 if self.safety == 0 else (1, 1, 2, 2, 3, 4, 5, 5)[self.points]
 
 
-class PhysicianScore(StrictRecord):
-    """One rater's score of one answer: a level 1-5 or, for generated texts, the five dimensions; never both.
-
-    `texts` is the hash of the texts that were scored, where it was kept; see `provenance`.
-    """
+class PhysicianScore(OfTexts):
+    """One rater's score of one answer: a level 1-5 or, for generated texts, the five dimensions; never both."""
 
     question_id: Id
     model: Id
@@ -344,11 +356,6 @@ class PhysicianScore(StrictRecord):
     score: Level | None = None
     dimensions: MTGDimensions | None = None
     comment: str | None = None
-    texts: str | None = None
-
-    @model_serializer(mode="wrap")
-    def _without_texts_where_none(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return _without_none(serialize(self), "texts")
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "PhysicianScore":
@@ -363,6 +370,10 @@ class PhysicianScore(StrictRecord):
     @property
     def answer_key(self) -> AnswerKey:
         return AnswerKey(self.question_id, self.model, self.sample)
+
+    @property
+    def answer_keys(self) -> tuple[AnswerKey]:
+        return (self.answer_key,)
 
     @property
     def level(self) -> int:

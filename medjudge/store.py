@@ -30,26 +30,14 @@ from medjudge.files import (
     write_json,
     write_whole,
 )
-from medjudge.item_records import ItemJudgment, ItemScore
-from medjudge.pair_records import PairJudgment, PhysicianPair
+from medjudge.item_records import ItemScore
 from medjudge.provenance import Made, left_out, of_other_texts, problem_with, texts_of
-from medjudge.records import AgreedScore, Answer, AnswerKey, Judgment, PhysicianScore, Question, StrictRecord
+from medjudge.records import AgreedScore, Answer, AnswerKey, Judgment, OfTexts, PhysicianScore, Question, StrictRecord
 from medjudge.run_log import logging_to
 from medjudge.run_manifest import Manifest
 from medjudge.scheme import SCHEME_FILE, Scheme, scheme_beside
 
-Record = TypeVar(
-    "Record",
-    Question,
-    Answer,
-    ItemScore,
-    ItemJudgment,
-    Judgment,
-    PairJudgment,
-    PhysicianPair,
-    PhysicianScore,
-    AgreedScore,
-)
+Record = TypeVar("Record", bound=StrictRecord)
 
 QUESTIONS_CHANGED = "The questions are not those that this run began with: questions.jsonl was changed."
 
@@ -107,7 +95,7 @@ def read_records(
             raise InputError(f"{path}, line {number}: {first_problem(error)}") from None
         if check is not None and (problem := check(item)):
             raise InputError(f"{path}, line {number}: {problem}")
-        key = (item.key, item.texts if isinstance(item, Judgment | PhysicianScore) else None)
+        key = (item.key, item.texts if isinstance(item, OfTexts) else None)
         if key in line_of_key:
             raise InputError(
                 f"{path}, line {number}: {_key_text(item.key)} duplicates line {line_of_key[key]}; remove one of "
@@ -181,7 +169,7 @@ class Run:
         self.manifest_file = path / "run.json"
         self.spending_file = path / "spending.jsonl"
         self.parts_folder = path / "parts"
-        self.aside: dict[Path, Sequence[Judgment | PhysicianScore]] = {}  # by file: what was made from other texts
+        self.aside: dict[Path, Sequence[OfTexts]] = {}  # by file: what was made from other texts
         self._locked = False
         self._synced: dict[Path, float] = {}
         self._read: dict[tuple[Path, ...], tuple[object, Any]] = {}
@@ -359,29 +347,30 @@ class Run:
         file = self.judgments_file(judge_name)
         stages = self.manifest().get("judges", {}).get(judge_name, {}).get("cascade", {}).get("stages", [])
         judges = [judge_name, *(stage["judge"] for stage in stages)]
-        return self._made_from_texts(file, Judgment, lambda judgment: problem_with(judgment, judges))
+        return self.made_from_texts(file, Judgment, lambda judgment: problem_with(judgment, judges))
 
     def physician_scores(self) -> list[PhysicianScore]:
         """The physicians' scores of the texts that the run holds now; `aside` has those of others."""
-        return self._made_from_texts(self.physicians_file, PhysicianScore)
+        return self.made_from_texts(self.physicians_file, PhysicianScore)
 
     def adjudicated(self) -> list[AgreedScore]:
         """The scores that a third physician recorded where two differ."""
-        return self._made_from_texts(self.adjudicated_file, AgreedScore)
+        return self.made_from_texts(self.adjudicated_file, AgreedScore)
 
     def settled_scores(self) -> list[PhysicianScore]:
         """The physicians' scores, and the agreed ones that count in place of some of them."""
         return [*self.physician_scores(), *self.adjudicated()]
 
     def item_scores(self) -> list[ItemScore]:
-        return self._appended(self.items_file, ItemScore)
+        return self.made_from_texts(self.items_file, ItemScore)
 
     def _appended(self, path: Path, record: type[Record]) -> list[Record]:
         return list(self._unchanged([path], lambda: read_records(path, record, growing=True))) if path.exists() else []
 
-    def _made_from_texts(
+    def made_from_texts(
         self, file: Path, record: type[Made], check: Callable[[Made], str | None] | None = None
     ) -> list[Made]:
+        """The records of a file, of the texts that the run holds now; `aside` has those of others."""
         if not file.exists():
             return []
         records, texts = read_records(file, record, growing=True, check=check), self.texts()

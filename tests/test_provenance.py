@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
-from medjudge.annotate.add_scores import add_scores
+from medjudge.annotate.add_scores import add_records, add_scores
+from medjudge.annotate.tasks import ITEMS, PAIRS
 from medjudge.errors import InputError
+from medjudge.item_records import ItemScore
+from medjudge.judge.pairs import pair_judgments, pairs_file, physician_pairs
+from medjudge.pair_records import PairJudgment, PhysicianPair
 from medjudge.provenance import stamped
 from medjudge.records import Answer, Judgment, PhysicianScore, Question
 from medjudge.scheme import LLMEVAL_MED
@@ -74,6 +78,21 @@ def test_what_was_left_out_stays_in_the_file_and_counts_again_with_its_text(run:
     write_records(run.answers_file, before)
     assert [made.score for made in run.judgments("j")] == [4]
     assert [made.level for made in run.physician_scores()] == [4]
+
+
+def test_items_and_pairs_of_changed_texts_are_left_out_too(run: Run) -> None:
+    answers = [*run.answers(), Answer(question_id="q1", model="n", text="Not so.")]
+    write_records(run.answers_file, answers)
+    key = {"question_id": "q1", "rater": "a"}
+    add_records(run, ITEMS, [ItemScore(**key, model="m", item="So.", verdict="met")])
+    add_records(run, PAIRS, [PhysicianPair(**key, first="m", second="n", preferred="first")])
+    judged = PairJudgment(question_id="q1", first="n", second="m", judge="j", preferred="tie")
+    write_records(pairs_file(run, "j"), stamped([judged], run.texts()))
+    assert [len(read) for read in (run.item_scores(), physician_pairs(run), pair_judgments(run, "j"))] == [1, 1, 1]
+    write_records(run.answers_file, [answers[0], answers[1].model_copy(update={"text": "Changed."})])
+    assert [len(read) for read in (run.item_scores(), physician_pairs(run), pair_judgments(run, "j"))] == [1, 0, 0]
+    run.write_questions([question(reference="Changed.")], LLMEVAL_MED)
+    assert run.item_scores() == []
 
 
 def test_records_without_a_hash_still_count(run: Run) -> None:

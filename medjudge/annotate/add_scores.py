@@ -49,7 +49,7 @@ def add_records(run: Run, task: Task, records: Sequence[Any], replace: bool = Fa
         file = task.file(run)
         merged = {record.key: record for record in task.kept(run)}
         new, changed = [], []
-        records = list(stamped(records, run.texts())) if task.name == "levels" else records
+        records = list(stamped(records, run.texts()))
         for record in records:
             if record.key not in merged:
                 new.append(record)

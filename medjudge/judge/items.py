@@ -16,7 +16,7 @@ from medjudge.records import Answer, Question, RubricItem, earlier_turns
 from medjudge.rubrics.render import JudgePrompt, Style, filled, one_line, user_message
 from medjudge.rubrics.verdict import Replies, UnreadableError, after_thought, lone_object
 from medjudge.scheme import LLMEVAL_MED, Scheme
-from medjudge.store import Run, read_records
+from medjudge.store import Run
 from medjudge.text.checklist_items import items_of
 
 ITEM_SCHEMA: dict[str, Any] = {
@@ -197,8 +197,7 @@ def item_study_file(run: Run, judge: str) -> Path:
 
 def item_judgments(run: Run, judge: str) -> list[ItemJudgment]:
     """A judge's verdicts on items; none where it gave none."""
-    path = item_judgments_file(run, judge)
-    return read_records(path, ItemJudgment, growing=True) if path.exists() else []
+    return run.made_from_texts(item_judgments_file(run, judge), ItemJudgment)
 
 
 def judges_of_items(run: Run) -> list[str]:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from medjudge.rubrics.render import JudgePrompt, Style, filled, standard, user_m
 from medjudge.rubrics.verdict import Replies, UnreadableError, after_thought, lone_object
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.statistics.labels import likeliest
-from medjudge.store import Run, read_records
+from medjudge.store import Run
 
 PREFERRED: dict[int, Preferred] = {1: "first", 0: "tie", -1: "second"}
 """Verdicts as numbers, and as the records have them."""
@@ -47,7 +47,6 @@ _STATEMENT = re.compile(
 _BEGINS = re.compile(r"[ \t*_#>`-]{0,8}(?:final[ \t]+)?(?:verdict|结论|判定)[ \t*_`]{0,8}[:：]", re.IGNORECASE)
 _LONGEST_LINE = 120
 _MEANING: dict[str, Preferred] = {"a": "first", "b": "second", "c": "tie", "tie": "tie", "平局": "tie"}
-_Pair = TypeVar("_Pair", PairJudgment, PhysicianPair)
 
 
 class PairAssignment(NamedTuple):
@@ -197,18 +196,14 @@ def physician_pairs_file(run: Run) -> Path:
 
 def pair_judgments(run: Run, judge: str) -> list[PairJudgment]:
     """The pairs of a judge; none where it compared none."""
-    return _read(pairs_file(run, judge), PairJudgment)
+    return run.made_from_texts(pairs_file(run, judge), PairJudgment)
 
 
 def physician_pairs(run: Run) -> list[PhysicianPair]:
     """The pairs that physicians compared; none where there are none."""
-    return _read(physician_pairs_file(run), PhysicianPair)
+    return run.made_from_texts(physician_pairs_file(run), PhysicianPair)
 
 
 def compared_by(run: Run) -> list[str]:
     """The judges with a comparison in the run, sorted."""
     return sorted(file.stem for file in (run.path / "pairs").glob("*.json"))
-
-
-def _read(path: Path, record: type[_Pair]) -> list[_Pair]:
-    return read_records(path, record, growing=True) if path.exists() else []

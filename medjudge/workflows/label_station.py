@@ -20,8 +20,9 @@ from medjudge.judge.open import JudgeRef
 from medjudge.judge.ordinal import OrdinalItemJudge, OrdinalJudge
 from medjudge.judge.pairs import PAIR_LABELS
 from medjudge.judge.protocol import Judge
+from medjudge.provenance import stamped
 from medjudge.screen import ProgressBar, stop_explained
-from medjudge.store import Run, read_records
+from medjudge.store import Run
 from medjudge.workflows.judge import JudgeOptions, Made, load, most_reply_tokens, rewrite_without_failed, served
 from medjudge.workflows.run_folder import record_spending
 
@@ -48,7 +49,7 @@ class LabelStation(Generic[Made]):
 
     def judgments(self) -> list[Made]:
         """The judgments of the file; none where there is none yet."""
-        return read_records(self.file, self.record, growing=True) if self.file.exists() else []
+        return self.run.made_from_texts(self.file, self.record)
 
     def begin(self) -> str:
         """Removes what another request may bring from the file.
@@ -65,7 +66,7 @@ class LabelStation(Generic[Made]):
                 f"{self.file}: holds {self._words[1]} by another judge or server of this name, or by other prompts; "
                 "move the file away, or choose another run"
             )
-        rewrite_without_failed(self.file, self.judgments(), self.options, recorded)
+        rewrite_without_failed(self.file, self.judgments(), self.options, recorded, self.run.rewrite)
         return identity
 
     def load(self, identity: str, loaded: Judge | None = None) -> Any:
@@ -121,7 +122,8 @@ class LabelStation(Generic[Made]):
 
     def append(self, judgment: Made) -> None:
         """Writes a judgment to the file."""
-        self.run.append(self.file, judgment.model_dump_json())
+        for made in stamped([judgment], self.run.texts()):
+            self.run.append(self.file, made.model_dump_json())
 
     @property
     def _of_items(self) -> bool:
