@@ -1,6 +1,7 @@
 """What is shown of work that goes on: progress bars, notes on what is being done, and how much of both."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -75,6 +76,11 @@ def progress_bar(total: int, what: str, unit: str, shown: bool = True) -> Progre
     class Lines(tqdm):  # type: ignore[type-arg]
         def display(self, msg: str | None = None, pos: int | None = None) -> None:
             say(str(self))
+
+        def update(self, n: float | None = 1) -> bool | None:
+            if not self.n:  # until then the judge or model was loaded
+                self.start_t = time.time()  # the clock of tqdm
+            return super().update(n)
 
         def close(self) -> None:
             self.disable = True  # a last line would repeat what the command says of its result

@@ -64,6 +64,7 @@ def test_off_a_terminal_a_line_says_how_far_long_work_is(
 ) -> None:
     monkeypatch.setattr("medjudge.screen.LINE_SECONDS", 0.01)
     with progress_bar(4, "judging (j)", "answer") as bar:
+        time.sleep(2.0)  # loading, which says nothing of the rest
         for _ in range(3):
             time.sleep(0.02)
             bar.update()
