@@ -79,7 +79,7 @@ def progress_bar(total: int, what: str, unit: str, shown: bool = True) -> Progre
 
         def update(self, n: float | None = 1) -> bool | None:
             if not self.n:  # until then the judge or model was loaded
-                self.start_t = time.time()  # the clock of tqdm
+                self.start_t = self.last_print_t = time.time()
             return super().update(n)
 
         def close(self) -> None:
