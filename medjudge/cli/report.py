@@ -3,7 +3,7 @@
 import sys
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
 import typer
 
@@ -14,14 +14,6 @@ if TYPE_CHECKING:
     from medjudge.workflows.report import Report, TableText
 
 _TABLES = "Tables for papers"
-
-
-class Format(str, Enum):
-    """Formats of `--format`."""
-
-    csv = "csv"
-    latex = "latex"
-    markdown = "markdown"
 
 
 class TableKind(str, Enum):
@@ -46,7 +38,7 @@ def report(
     ] = None,
     language: options.PageLanguage = options.Language.en,
     format: Annotated[
-        Optional[Format],
+        Optional[Literal["csv", "latex", "markdown"]],
         typer.Option(
             metavar="csv|latex|markdown",
             help="Write no page, only tables in the paper's layout.",
@@ -81,7 +73,7 @@ def report(
     from medjudge.workflows.report import tables_for_papers, write_report
 
     if format is not None:
-        _write_tables(tables_for_papers(runs, format.value, [table.value for table in tables or []], judge), out)
+        _write_tables(tables_for_papers(runs, format, [table.value for table in tables or []], judge), out)
     else:
         report = write_report(runs, judge=judge, html=html, plots=plots, language=language.value, since=since)
         _print_report(report, as_json)

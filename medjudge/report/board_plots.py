@@ -1,18 +1,15 @@
-"""Plots of a leaderboard: usability rates with their intervals, and a heat map of the subcategories."""
+"""Plots of usability rates: of a leaderboard, of its subcategories, and over time."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from medjudge.plot_style import ACCENT, INK, LINE, SOFT
 from medjudge.report.boards import Board
-from medjudge.report.drawing import WIDTH, axes_at, columns, drawn, label
-from medjudge.report.plots import Plot
+from medjudge.report.drawing import WIDTH, Plot, axes_at, columns, drawn, heat_map, label, shaded_cell
+from medjudge.report.over_time import Point
 from medjudge.report.words import Words
-from medjudge.validation.usability import Rate
 
 _ROW = 0.22
 """Inches a model or a subcategory takes."""
@@ -100,38 +97,70 @@ def subcategories_plot(board: Board, words: Words) -> Figure:
         axes = axes_at(figure, left=left, bottom=0.1, width=cell * len(models), height=high)
         for row, (category, name) in enumerate(rows):
             for column, model in enumerate(models):
-                _cell(axes, column, row, board.models[model].subcategories[category][name])
+                rate = board.models[model].subcategories[category][name].rate
+                text, share = "–" if rate is None else f"{rate:.0f}", 0.75 * (rate or 0) / 100
+                shaded_cell(axes, (column, row), share, text, "white" if share else LINE)
         axes.set_yticks([row + 0.5 for row in range(len(rows))], [label(f"{a} · {b}", 32) for a, b in rows], color=INK)
         axes.set_xticks([column + 0.5 for column in range(len(models))])
         axes.set_xticklabels([label(name, _NAMES) for name in models], rotation=60, ha="left", color=INK)
         axes.xaxis.tick_top()
-        axes.set_xlim(0, len(models))
-        axes.set_ylim(len(rows), 0)
-        axes.tick_params(length=0)
-        for spine in axes.spines.values():
-            spine.set_visible(False)
+        heat_map(axes, len(rows), len(models))
 
     return drawn(_subcategories_title(board, words), high + head + 0.1, draw, width)
-
-
-def _cell(axes: Axes, column: int, row: int, rate: Rate) -> None:
-    shade = 0.75 * (rate.rate or 0) / 100
-    face = [1 - shade * (1 - part) for part in to_rgb(ACCENT)]
-    axes.add_patch(
-        Rectangle((column, row), 1, 1, facecolor=face, edgecolor=LINE if shade == 0 else "white", linewidth=0.5)
-    )
-    colour = "white" if shade > 0.6 else INK if rate.rate else SOFT
-    axes.text(
-        column + 0.5,
-        row + 0.5,
-        "–" if rate.rate is None else f"{rate.rate:.0f}",
-        ha="center",
-        va="center",
-        fontsize=7.5,
-        color=colour,
-    )
 
 
 def _subcategories_title(board: Board, words: Words) -> str:
     judge = label(board.judge, 28)
     return words.plain("Usability rates by subcategory, percent of questions, by judge {judge}", judge=judge)
+
+
+# --- Over time -------------------------------------------------------------------------------------------------------
+
+_ACROSS = 3
+_PANEL_WIDTH, _PANEL_HEIGHT = 2.2, 1.3
+_LEFT, _GAP, _BELOW = 0.45, 0.3, 0.75
+_TICKS = 6
+"""Runs that are named below a panel."""
+
+
+def over_time_plot(histories: Mapping[str, Sequence[Point]], title: str, words: Words) -> Plot:
+    """A panel per model, a point with its interval per run."""
+    across, down = min(_ACROSS, len(histories)), -(-len(histories) // _ACROSS)
+    row = _PANEL_HEIGHT + _BELOW + 0.2
+
+    def draw(figure: Figure) -> None:
+        for index, (model, points) in enumerate(histories.items()):
+            left = _LEFT + index % _ACROSS * (_PANEL_WIDTH + _GAP)
+            bottom = _BELOW + (down - 1 - index // _ACROSS) * row
+            axes = axes_at(figure, left=left, bottom=bottom, width=_PANEL_WIDTH, height=_PANEL_HEIGHT)
+            _panel(axes, points)
+            axes.set_title(f"{label(model, 26)}, %", loc="left", fontsize=9, color=INK)
+
+    figure = drawn(title, down * row, draw, _LEFT + across * (_PANEL_WIDTH + _GAP))
+    alt = words.plain("{title}. Usability rates by run, with 95 % intervals", title=title)
+    in_words = words.plain("{alt}; the tables hold the numbers.", alt=alt)
+    heading = [words.plain(name) for name in ("Model", "Run", "Date (UTC)", "OP, %", "low", "high")]
+    rows = [
+        [model, point.run, point.date.isoformat(), point.rate.rate, point.rate.low, point.rate.high]
+        for model, points in histories.items()
+        for point in points
+    ]
+    return Plot("over-time", figure, in_words, [heading, *rows])
+
+
+def _panel(axes: Axes, points: Sequence[Point]) -> None:
+    shown = {place: point.rate for place, point in enumerate(points) if point.rate.rate is not None}
+    axes.plot(list(shown), [rate.rate or 0 for rate in shown.values()], color=ACCENT, linewidth=1, alpha=0.5)
+    for place, rate in shown.items():
+        axes.plot([place, place], [rate.low or 0, rate.high or 0], color=ACCENT, linewidth=2)
+        axes.plot(place, rate.rate or 0, "o", color=ACCENT, markersize=5)
+    step = -(-len(points) // _TICKS)
+    ticks = range((len(points) - 1) % step, len(points), step)  # the last run is always named
+    axes.set_xticks(
+        list(ticks), [label(points[place].run, 14) for place in ticks], rotation=40, ha="right", fontsize=7.5
+    )
+    axes.set_xlim(-0.5, len(points) - 0.5)
+    axes.set_ylim(0, 100)
+    axes.set_yticks([0, 50, 100])
+    axes.grid(axis="y", color=SOFT, alpha=0.25, linewidth=0.5)
+    axes.tick_params(axis="x", length=0)

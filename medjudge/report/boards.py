@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from medjudge.report.board_key import BoardKey, board_key
-from medjudge.report.contents import Contents, models_apart, names_apart
-from medjudge.report.duels import Duel, duels, mean_levels
-from medjudge.report.ties import Difference, ties
+from medjudge.files import file_sha256
+from medjudge.report.contents import Contents, distinct_model_names, distinct_run_names
+from medjudge.report.paired import Difference, Duel, duels, mean_levels, ties
 from medjudge.scheme import Scheme
+from medjudge.store import Run
 from medjudge.validation.status import ValidationState, ValidationStatus
 from medjudge.validation.usability import Coverage, ModelUsability, best_first, coverage, score_models, usable_table
 from medjudge.validation.validations import signature_in, statuses_in
@@ -22,6 +22,21 @@ _WORST_FIRST = (
     ValidationState.VALIDATED,
     ValidationState.NEVER_VALIDATED,
 )
+
+
+class BoardKey(NamedTuple):
+    """The common ground of runs on a leaderboard: questions, scheme, the judge and the files that it is made from."""
+
+    benchmark: str
+    scheme_sha256: str
+    judge: str
+    judge_sha256: str | None
+
+
+def board_key(run: Run, judge: str) -> BoardKey:
+    """The leaderboard that a run's rates by a judge belong to."""
+    card = run.manifest().get("judges", {}).get(judge, {})
+    return BoardKey(file_sha256(run.questions_file), run.scheme().sha256, judge, card.get("sha256"))
 
 
 class Board(NamedTuple):
@@ -66,7 +81,7 @@ def _board(all_runs: Sequence[Contents], positions: Sequence[int], judge: str) -
     usable: dict[str, np.ndarray] = {}
     levels: dict[str, np.ndarray] = {}
     counts: list[Coverage] = []
-    names = models_apart(names_apart([run.run for run in runs]), [run.models for run in runs])
+    names = distinct_model_names(distinct_run_names([run.run for run in runs]), [run.models for run in runs])
     for run, names_of_run in zip(runs, names, strict=True):
         judgments = run.judgments[judge]
         keys = [answer.key for answer in run.answers]

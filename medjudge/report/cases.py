@@ -4,11 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from markdown_it.token import Token
+
 from medjudge.records import AgreedScore, Answer, AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.report.contents import Contents
-from medjudge.report.rendered import with_rendering
 from medjudge.rounds import binding_by_answer, level_of, mean_probabilities, raters_of, scored_rounds
 from medjudge.scale import USABLE_FROM, consensus
+from medjudge.text.markdown import TAGS, has_markdown, markdown_tokens
 from medjudge.validation.answers import unsafe
 
 _BLOCK = 150_000
@@ -153,3 +155,45 @@ def _blocks(rows: Iterable[list[Any]]) -> Iterator[list[Any]]:
             block, size = [], 0
     if block:
         yield block
+
+
+# --- Markdown --------------------------------------------------------------------------------------------------------
+
+_UNFORMED = {"paragraph_open", "paragraph_close", "inline", "text", "softbreak", "hardbreak"}
+_WITHOUT_CONTENT = {"softbreak": "br", "hardbreak": "br", "hr": "hr"}
+
+
+def with_rendering(text: str | None) -> str | list[Any] | None:
+    """A text without Markdown as it is; else a list of the text and of the elements of its rendering.
+
+    An element is a list of its name and what is in it: texts and elements; the first number of an ordered list is a
+    number. No HTML is made on the way: the page's script builds the elements, and all else becomes text.
+    """
+    if text is None or not has_markdown(text):
+        return text
+    tokens = markdown_tokens(text)
+    kinds = {one.type for token in tokens for one in (token, *(token.children or []))}
+    return text if kinds <= _UNFORMED else [text, _elements(tokens)]
+
+
+def _elements(tokens: Iterable[Token]) -> list[Any]:
+    root: list[Any] = []
+    within = [root]
+    for token in tokens:
+        if token.type == "inline":
+            within[-1] += _elements(token.children or [])
+        elif token.type == "text":
+            within[-1] += [token.content] if token.content else []
+        elif token.type in _WITHOUT_CONTENT:
+            within[-1].append([_WITHOUT_CONTENT[token.type]])
+        elif token.type in ("code_inline", "fence"):
+            code = ["code", token.content]
+            within[-1].append(code if token.type == "code_inline" else ["pre", code])
+        elif token.nesting > 0 and not token.hidden:  # hidden: the paragraphs of a tight list
+            element: list[Any] = [token.tag if token.tag in TAGS else "p"]
+            element += [int(token.attrs["start"])] if "start" in token.attrs else []
+            within[-1].append(element)
+            within.append(element)
+        elif token.nesting < 0 and not token.hidden:
+            within.pop()
+    return root

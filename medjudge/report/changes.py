@@ -1,4 +1,4 @@
-"""What changed since an earlier run, by the same judge on the questions that both runs have."""
+"""Changes since an earlier run, by the same judge on the questions that both runs have."""
 
 from typing import NamedTuple
 
@@ -7,9 +7,8 @@ import numpy as np
 from medjudge.errors import InputError
 from medjudge.records import AnswerKey
 from medjudge.report.contents import Contents
-from medjudge.report.duels import mean_levels
+from medjudge.report.paired import Difference, conversations, mean_levels, paired_difference
 from medjudge.report.sections import answer_link
-from medjudge.report.ties import Difference, paired_difference
 from medjudge.validation.usability import usable_table
 
 _LISTED = 30
@@ -37,10 +36,10 @@ class Flip(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What changed since the run `since`, by `judge`, on `questions` questions.
+    """Changes since the run `since`, by `judge`, on `questions` questions.
 
     `left_out` questions are in one of the runs only, or with another text. `judge_changed` where the judge's files are
-    others than before, so that a difference may be the judge's. `flips` lists those furthest apart, of `all_flips`.
+    others than before, so that a difference may be the judge's. `flips` lists the largest changes, of `all_flips`.
     """
 
     since: str
@@ -75,7 +74,7 @@ def changes(new: Contents, old: Contents, judge: str, run_index: int) -> Changes
     models = [model for model in new.models if model in old.models]
     usable_before, usable = (usable_table(common, run.judgments[judge], models) for run in (old, new))
     before, now = (mean_levels(common, run.judgments[judge], models) for run in (old, new))
-    groups = np.array([question.group for question in common], dtype=object).astype(str)
+    groups = conversations(common)
     flips = []
     for row, model in enumerate(models):
         for column in np.flatnonzero(usable_before[row] != usable[row]):

@@ -1,7 +1,7 @@
-"""What a report reads of a run, once for all of its parts."""
+"""The records of a run that a report reads, once for all of its parts."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,14 +59,14 @@ def read_contents(run: Run) -> Contents:
         questions=run.questions(),
         answers=run.answers(),
         judgments={judge: run.judgments(judge) for judge in judges},
-        # Constructed levels are not physicians' scores, and do not count beside them.
+        # Constructed levels are not physicians' scores, and do not count with them.
         scores=of_physicians or scores,
         against_kind=AgainstKind.CONSTRUCTED if scores and not of_physicians else AgainstKind.PHYSICIANS,
     )
 
 
-def names_apart(runs: Sequence[Run]) -> list[str]:
-    """The runs' names; where two are called the same, with as many folders above as tell them apart."""
+def distinct_run_names(runs: Sequence[Run]) -> list[str]:
+    """The runs' names; where two are called the same, with as many folders above as distinguish them."""
     paths = [run.path.resolve() for run in runs]
     return [_name_among(path, [other for other in paths if other != path]) for path in paths]
 
@@ -79,11 +79,11 @@ def _name_among(path: Path, others: Sequence[Path]) -> str:
     return str(path)
 
 
-def models_apart(names: Sequence[str], models: Sequence[Sequence[str]]) -> list[list[str]]:
-    """What the models of several runs are called on one leaderboard; one of several runs carries its run's name.
+def distinct_model_names(names: Sequence[str], models: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The names of the models of several runs on one leaderboard; a model of several runs carries its run's name.
 
     Args:
-        names: The runs' names, as `names_apart` gives them.
+        names: The runs' names, as `distinct_run_names` gives them.
         models: Each run's models.
     """
     runs_of = Counter(model for models_of_run in models for model in set(models_of_run))
@@ -91,3 +91,50 @@ def models_apart(names: Sequence[str], models: Sequence[Sequence[str]]) -> list[
         [f"{name}/{model}" if runs_of[model] > 1 else model for model in models_of_run]
         for name, models_of_run in zip(names, models, strict=True)
     ]
+
+
+class Effort(NamedTuple):
+    """One model's or judge's share: tokens are means per answer, None where the records do not say; time in seconds."""
+
+    name: str
+    items: int
+    tokens_in: float | None
+    tokens_out: float | None
+    seconds: float | None
+
+    @property
+    def per_item(self) -> float | None:
+        """Seconds for one answer or judgment."""
+        return self.seconds / self.items if self.seconds and self.items else None
+
+
+class RunEffort(NamedTuple):
+    """Tokens and time of a run's answers and of one judge; `usd` is for all requests of the run, None where unknown."""
+
+    answers: list[Effort]
+    judgments: Effort
+    usd: float | None
+
+    @property
+    def known(self) -> bool:
+        """True if anything but the counts is known."""
+        efforts = [*self.answers, self.judgments]
+        return self.usd is not None or any(effort.tokens_out is not None or effort.seconds for effort in efforts)
+
+
+def effort(run: Contents, judge: str) -> RunEffort:
+    """Gathers what a run took from its answers and its manifest."""
+    answers = []
+    for model in run.models:
+        own = [answer for answer in run.answers if answer.model == model]
+        seconds = run.manifest.get("models", {}).get(model, {}).get("seconds") or None
+        tokens_in, tokens_out = _mean(answer.tokens_in for answer in own), _mean(answer.tokens_out for answer in own)
+        answers.append(Effort(model, len(own), tokens_in, tokens_out, seconds))
+    seconds = run.manifest.get("judges", {}).get(judge, {}).get("seconds") or None
+    spending = run.manifest.get("spending") or {}
+    return RunEffort(answers, Effort(judge, len(run.judgments[judge]), None, None, seconds), spending.get("usd"))
+
+
+def _mean(counts: Iterable[int | None]) -> float | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) / len(known) if known else None

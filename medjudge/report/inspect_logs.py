@@ -322,7 +322,7 @@ def _score(judgment: Judgment, answer: Answer) -> Score:
 
 
 def _physicians(scores: Sequence[PhysicianScore]) -> dict[str, Score]:
-    """Their scores as one level, beside the judge's; levels that an answer was written to deserve have another name.
+    """Their scores as one level, next to the judge's; levels that an answer was written to deserve have another name.
 
     Where they agreed on a score later, it is the level.
     """

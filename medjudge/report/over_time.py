@@ -10,33 +10,18 @@ from medjudge.report.run_list import Benchmark, JudgedRates, ListedRun, oldest_f
 from medjudge.validation.usability import Rate
 
 
-class Step(NamedTuple):
-    """What changed for a model from one run to the next one that has it; `judge_changed` as in `Changes`."""
-
-    since: str
-    change: ModelChange
-    judge_changed: bool
-
-
 class Point(NamedTuple):
-    """A model's rate in a run, and the step that leads to it; None for the first."""
+    """A model's rate in a run, and what changed since the run before; `change` is None where nothing is to compare.
+
+    `judge_changed` as in `Changes`.
+    """
 
     run: str
     date: datetime
     rate: Rate
-    step: Step | None
-
-
-class ModelHistory(NamedTuple):
-    """The rates of a model, the oldest first."""
-
-    model: str
-    points: list[Point]
-
-    @property
-    def last_step(self) -> Step | None:
-        """What changed with its last run."""
-        return self.points[-1].step
+    since: str = ""
+    change: ModelChange | None = None
+    judge_changed: bool = False
 
 
 class Comparison(NamedTuple):
@@ -73,8 +58,8 @@ def comparisons(runs: Sequence[ListedRun]) -> list[Comparison]:
     return [comparison for comparison in found if comparison.models]
 
 
-def histories(comparison: Comparison, changed: Callable[[str, str, str], Changes | None]) -> list[ModelHistory]:
-    """Each model's rates in the runs that have it, and what changed from one to the next.
+def histories(comparison: Comparison, changed: Callable[[str, str, str], Changes | None]) -> dict[str, list[Point]]:
+    """Each model's rates in the runs that have it, the oldest first.
 
     Args:
         changed: Compares a run with an earlier one, by their names and the judge's, as `changes` does.
@@ -82,21 +67,15 @@ def histories(comparison: Comparison, changed: Callable[[str, str, str], Changes
     Raises:
         InputError: As for `changes`.
     """
-    return [ModelHistory(model, _points(comparison, model, changed)) for model in comparison.models]
-
-
-def _points(comparison: Comparison, model: str, changed: Callable[[str, str, str], Changes | None]) -> list[Point]:
-    points: list[Point] = []
+    points: dict[str, list[Point]] = {model: [] for model in comparison.models}
     for run in comparison.runs:
-        rate = comparison.rated(run).rates.get(model)
-        if rate is not None:
-            step = _step(changed(run.name, points[-1].run, comparison.judge), model) if points else None
-            points.append(Point(run.name, run.date, rate, step))
+        for model, rate in comparison.rated(run).rates.items():
+            if model in points:
+                before = points[model][-1].run if points[model] else ""
+                # None where the earlier run has lost the judge's file meanwhile.
+                found = changed(run.name, before, comparison.judge) if before else None
+                change = next((one for one in found.models if one.model == model), None) if found else None
+                points[model].append(
+                    Point(run.name, run.date, rate, before, change, found is not None and found.judge_changed)
+                )
     return points
-
-
-def _step(changed: Changes | None, model: str) -> Step | None:
-    if changed is None:  # the earlier run has lost the judge's file meanwhile
-        return None
-    change = next((one for one in changed.models if one.model == model), None)
-    return None if change is None else Step(changed.since, change, changed.judge_changed)

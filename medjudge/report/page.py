@@ -1,5 +1,8 @@
 """The HTML report: one file that opens offline, every text escaped."""
 
+import gzip
+import json
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,14 +15,10 @@ from medjudge.judge.pairs import compared_by
 from medjudge.report.boards import Board, leaderboards
 from medjudge.report.cases import cases
 from medjudge.report.changes import Changes, changes
-from medjudge.report.contents import Contents, names_apart, read_contents
-from medjudge.report.effort import RunEffort
-from medjudge.report.item_rows import item_sections
-from medjudge.report.packing import Packed, pack
-from medjudge.report.sections import section
-from medjudge.report.template import environment, inline
+from medjudge.report.contents import Contents, RunEffort, distinct_run_names, read_contents
+from medjudge.report.sections import item_sections, section
 from medjudge.report.verdict import Banner, banner, verdict
-from medjudge.report.words import Words
+from medjudge.report.words import Words, environment, inline
 from medjudge.store import Run
 from medjudge.validation.comparison import PairStudy, read_pair_study
 from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
@@ -67,7 +66,7 @@ def report_page(runs: Sequence[Run], language: str = "en", since: Run | None = N
     """
     contents = [read_contents(run) for run in runs]
     cases_by_run = [cases(run) for run in contents]
-    words, names = Words(language), names_apart(runs)
+    words, names = Words(language), distinct_run_names(runs)
     runs_shown = [section(run, position, words) for position, run in enumerate(contents)]
     # In this order: an index of everything, then each run's questions and answers.
     titles = {category.id: category.title_in(language) for run in contents for category in run.scheme.categories}
@@ -100,7 +99,7 @@ def report_page(runs: Sequence[Run], language: str = "en", since: Run | None = N
             answers=sum(len(run.answers) for run in contents),
             style=inline("page.css"),
             script=inline(*_SCRIPTS),
-            packed=_markup(pack(values)),
+            blocks=[_packed(value) for value in values],
         )
     )
 
@@ -126,7 +125,7 @@ def _boards(
 
 
 def _comparisons(runs: Sequence[Run], names: Sequence[str]) -> list[tuple[str, PairStudy, str]]:
-    """What `medjudge compare` found in each run: the id on the page, the comparison, the run's name."""
+    """Results of `medjudge compare` in each run: the id on the page, the comparison, the run's name."""
     studies = [
         (study, name)
         for run, name in zip(runs, names, strict=True)
@@ -154,11 +153,12 @@ def _changes(runs: Sequence[Contents], since: Run | None) -> dict[tuple[int, str
 
 
 def _reasons(coverage: Coverage, words: Words) -> str:
-    """Why answers have no score, the most frequent reason first."""
+    """Reasons why answers have no score, the most frequent reason first."""
     ordered = sorted(coverage.reasons.items(), key=lambda item: -item[1])
     return ", ".join(f"{number:,} {words(reason)}" for reason, number in ordered)
 
 
-def _markup(packed: Packed) -> Packed:
-    """Packed texts hold nothing to escape, and looking for it in 25 MB would take a while."""
-    return Packed(Markup(packed.alphabet), [Markup(block) for block in packed.blocks])
+def _packed(value: Any) -> Markup:
+    """JSON, compressed, in base64: it holds nothing to escape, and looking for it in 30 MB would take a while."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return Markup(b64encode(gzip.compress(text.encode(), mtime=0)).decode())

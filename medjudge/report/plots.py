@@ -1,53 +1,51 @@
-"""Plots of a study of agreement; None where the study has no data for one."""
+"""Plots of a study of agreement, and the files of all plots of the report."""
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
+from medjudge.errors import notify
+from medjudge.files import replacing, write_whole
+from medjudge.judge.study_summary import AgainstKind
 from medjudge.plot_style import ACCENT, INK, SOFT
-from medjudge.report.drawing import axes_at, drawn, in_percent, label
-from medjudge.report.plot_keys import key, name_points
+from medjudge.report.board_plots import board_plots
+from medjudge.report.boards import leaderboards
+from medjudge.report.contents import read_contents
+from medjudge.report.drawing import (
+    DASHED,
+    Plot,
+    as_png,
+    as_svg,
+    axes_at,
+    drawn,
+    heat_map,
+    in_percent,
+    key,
+    label,
+    name_points,
+    shaded_cell,
+)
+from medjudge.report.sections import studies_of
 from medjudge.report.words import Words
 from medjudge.scale import USABLE_FROM
-from medjudge.validation.confidence import RiskPoint
-from medjudge.validation.ranking import ModelRates
+from medjudge.store import Run
 from medjudge.validation.records import Study
 
 _ENGLISH = Words()
 
 
-class Plot(NamedTuple):
-    """A figure under the name of a file, what it shows in words for those who do not see it, and its numbers.
-
-    `rows` are the numbers as a table: headings, then a row for each mark; none where the plot is a table of the page.
-    """
-
-    name: str
-    figure: Figure
-    alt: str
-    rows: Sequence[Sequence[Any]] = ()
-
-
 def plots(study: Study, words: Words = _ENGLISH) -> list[Plot]:
     """All plots that the study has data for."""
-    figures = {
-        "agreement": (agreement_plot, _agreement_alt, _agreement_numbers),
-        "confusion": (confusion_plot, _confusion_alt, _confusion_numbers),
-        "calibration": (calibration_plot, _calibration_alt, _calibration_numbers),
-        "risk-coverage": (risk_coverage_plot, _risk_alt, _risk_numbers),
-        "ranking": (ranking_plot, _ranking_alt, _ranking_numbers),
-    }
-    drawn_plots = []
-    for name, (plot, alt, numbers) in figures.items():
-        figure = plot(study, words)
-        if figure is not None:
-            in_words = words.plain("{alt}; the tables hold the numbers.", alt=alt(study, words))
-            drawn_plots.append(Plot(name, figure, in_words, numbers(study, words)))
-    return drawn_plots
+    kinds = (agreement_plot, confusion_plot, calibration_plot, risk_coverage_plot, ranking_plot)
+    return [plot for kind in kinds if (plot := kind(study, words)) is not None]
+
+
+def _plot(name: str, figure: Figure, alt: str, rows: Sequence[Sequence[Any]], words: Words) -> Plot:
+    return Plot(name, figure, words.plain("{alt}; the tables hold the numbers.", alt=alt), rows)
 
 
 def _against(study: Study, words: Words, most: int) -> str:
@@ -55,41 +53,40 @@ def _against(study: Study, words: Words, most: int) -> str:
     return label(str(words.known(study.against)), most)
 
 
-# --- Agreement by category ------------------------------------------------------------------------------------------
-
-
-def agreement_plot(study: Study, words: Words = _ENGLISH) -> Figure | None:
+def agreement_plot(study: Study, words: Words = _ENGLISH) -> Plot | None:
     """Agreement on usable, overall and by category, with its intervals.
 
-    Beside it the published reference agreement, and the agreement of the physicians with each other where it is known.
+    With it the published reference agreement, and the agreement of the physicians with each other where it is known.
     """
-    rows = _agreement_rows(study, words)
+    parts: list[tuple[str, Any]] = [(words.plain("Overall"), study.overall), *study.by_category.items()]
+    rows = [part for part in parts if part[1]["usable_agreement"]["value"] is not None]
     if not rows:
         return None
-    physicians = study.physicians
-    ceiling = physicians.usable_agreement["value"] if physicians else None
-    title, reference = _agreement_title(study, words), study.scheme.reference_agreement
+    ceiling = study.physicians.usable_agreement["value"] if study.physicians else None
+    reference, published = study.scheme.reference_agreement, study.scheme.reference_percent
     inches = 0.36 * len(rows) + 0.35
 
     def draw(figure: Figure) -> None:
         axes = axes_at(figure, left=1.25, bottom=0.85, width=2.75, height=inches)
         for row, (name, part) in enumerate(reversed(rows)):
-            measure, paper = part["usable_agreement"], study.scheme.reference_percent.get(name)
+            measure, paper = part["usable_agreement"], published.get(name)
             if measure["low"] is not None:
                 axes.plot([measure["low"], measure["high"]], [row, row], color=ACCENT, linewidth=2)
             axes.plot(measure["value"], row, "o", color=ACCENT, markersize=6.5)
             if paper is not None:
                 axes.plot(paper / 100, row, "D", color=INK, markersize=6, markerfacecolor="none")
             # Just right of the axes, in their own coordinates.
-            axes.text(
-                1.04, row, _percent(measure, words), transform=axes.get_yaxis_transform(), va="center", fontsize=8.5
-            )
+            right, text = axes.get_yaxis_transform(), _percent(measure, words)
+            axes.text(1.04, row, text, transform=right, va="center", fontsize=8.5)
         if ceiling is not None:
-            axes.axvline(ceiling, color=SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
+            axes.axvline(ceiling, color=SOFT, linewidth=1, linestyle=DASHED, zorder=0)
         names = [f"{name}, n = {part['n']['value']}" for name, part in reversed(rows)]
         axes.set_yticks(range(len(rows)), names, color=INK)
         axes.set_ylim(-0.6, len(rows) - 0.4)
-        axes.set_xlim(*_agreement_range(rows, study.scheme.reference_percent, ceiling))
+        values = [part["usable_agreement"][end] for _, part in rows for end in ("value", "low")]
+        values += [published[name] / 100 for name, _ in rows if name in published] + [ceiling]
+        lowest = min(value for value in values if value is not None)
+        axes.set_xlim(max(0.0, int(lowest * 10 - 0.2) / 10) - 0.01, 1.015)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
         in_percent(axes, "x")
@@ -101,28 +98,24 @@ def agreement_plot(study: Study, words: Words = _ENGLISH) -> Figure | None:
             ("|", SOFT, words.plain("physicians among each other")) if ceiling is not None else None,
         )
 
-    return drawn(title, inches + 0.85, draw)
+    title = _agreement_title(study, rows, words)
+    heading = [words.plain(text) for text in ("Part", "n", "Usable agreement, %", "low", "high")]
+    numbers: list[list[Any]] = [
+        [name, part["n"]["value"], *(_in_percent(part["usable_agreement"][end]) for end in ("value", "low", "high"))]
+        for name, part in rows
+    ]
+    if reference is None:
+        alt = words.plain("{title}. By category, with 95 % intervals", title=title)
+    else:
+        alt = words.plain(
+            "{title}. By category, with 95 % intervals and {judge}'s agreement", title=title, judge=reference.judge
+        )
+        heading.append(words.plain("{judge} in the paper", judge=reference.judge))
+        numbers = [[*row, published.get(row[0])] for row in numbers]
+    return _plot("agreement", drawn(title, inches + 0.85, draw), alt, [heading, *numbers], words)
 
 
-def _agreement_rows(study: Study, words: Words) -> list[tuple[str, Any]]:
-    of_category = study.by_category
-    rows = [(words.plain("Overall"), study.overall), *of_category.items()]
-    return [row for row in rows if row[1]["usable_agreement"]["value"] is not None]
-
-
-def _agreement_range(
-    rows: Sequence[tuple[str, Any]], published: Mapping[str, float], ceiling: float | None
-) -> tuple[float, float]:
-    values = [part["usable_agreement"][end] for _, part in rows for end in ("value", "low")]
-    values += [published[name] / 100 for name, _ in rows if name in published] + [ceiling]
-    lowest = min(value for value in values if value is not None)
-    return max(0.0, int(lowest * 10 - 0.2) / 10) - 0.01, 1.015
-
-
-def _agreement_title(study: Study, words: Words) -> str:
-    rows = _agreement_rows(study, words)
-    if not rows:
-        return ""
+def _agreement_title(study: Study, rows: Sequence[tuple[str, Any]], words: Words) -> str:
     overall = rows[0][1]["usable_agreement"]["value"]
     title = words.plain(
         "On usable the judge agrees with {against} on {percent} %",
@@ -137,77 +130,37 @@ def _agreement_title(study: Study, words: Words) -> str:
     return words.plain("{title}, least in {category} ({percent} %)", title=title, category=least, percent=percent)
 
 
-def _agreement_alt(study: Study, words: Words) -> str:
-    title, reference = _agreement_title(study, words), study.scheme.reference_agreement
-    if reference is None:
-        return words.plain("{title}. By category, with 95 % intervals", title=title)
-    return words.plain(
-        "{title}. By category, with 95 % intervals and {judge}'s agreement", title=title, judge=reference.judge
-    )
-
-
-def _agreement_numbers(study: Study, words: Words) -> list[list[Any]]:
-    heading = [words.plain(text) for text in ("Part", "n", "Usable agreement, %", "low", "high")]
-    reference = study.scheme.reference_agreement
-    if reference is not None:
-        heading.append(words.plain("{judge} in the paper", judge=reference.judge))
-    rows = []
-    for name, part in _agreement_rows(study, words):
-        measure = part["usable_agreement"]
-        ends = [_in_percent(measure[end]) for end in ("value", "low", "high")]
-        published = [study.scheme.reference_percent.get(name)] if reference is not None else []
-        rows.append([name, part["n"]["value"], *ends, *published])
-    return [heading, *rows]
-
-
-# --- Levels given by both -------------------------------------------------------------------------------------------
-
-
-def confusion_plot(study: Study, words: Words = _ENGLISH) -> Figure | None:
-    """How often each pair of levels was given, and of not usable and usable."""
+def confusion_plot(study: Study, words: Words = _ENGLISH) -> Plot | None:
+    """Counts of each pair of levels, and of not usable and usable."""
     counts, two = study.confusion, study.confusion_usable
     if not any(map(sum, counts)):
         return None
+    levels = range(1, len(counts) + 1)
+
+    def matrix(axes: Axes, counts: Sequence[Sequence[int]], names: Sequence[str]) -> None:
+        largest = max(map(max, counts))
+        for row, cells in enumerate(counts):
+            for column, count in enumerate(cells):
+                edge = ACCENT if row == column else "white"
+                shaded_cell(axes, (column, row), 0.8 * count / largest, str(count), edge, gap=0.03)
+        axes.set_xticks([index + 0.5 for index in range(len(names))], names)
+        axes.set_yticks([index + 0.5 for index in range(len(names))], names)
+        heat_map(axes, len(names), len(names))
 
     def draw(figure: Figure) -> None:
         against = _against(study, words, 22)
         axes = axes_at(figure, left=0.55, bottom=0.55, width=2.5, height=2.5)
-        _counts(axes, counts, [str(level) for level in range(1, len(counts) + 1)])
+        matrix(axes, counts, [str(level) for level in levels])
         axes.axhline(USABLE_FROM - 1, color=INK, linewidth=0.8)
         axes.axvline(USABLE_FROM - 1, color=INK, linewidth=0.8)
         axes.set_xlabel(words.plain("Level by {against}", against=against))
         axes.set_ylabel(words.plain("Level by the judge"))
         axes = axes_at(figure, left=4.0, bottom=1.65, width=1.4, height=1.4)
-        _counts(axes, two, [words.plain("not usable").replace(" ", "\n"), words.plain("usable")])
+        matrix(axes, two, [words.plain("not usable").replace(" ", "\n"), words.plain("usable")])
         axes.set_xlabel(words.plain("By {against}", against=against))
         axes.set_ylabel(words.plain("By the judge"))
 
-    return drawn(_confusion_title(study, words), 3.05, draw)
-
-
-def _counts(axes: Axes, counts: Sequence[Sequence[int]], names: Sequence[str]) -> None:
-    largest = max(map(max, counts))
-    for row, cells in enumerate(counts):
-        for column, count in enumerate(cells):
-            shade = 0.8 * count / largest
-            edge = ACCENT if row == column else "white"
-            face = [1 - shade * (1 - part) for part in to_rgb(ACCENT)]
-            axes.add_patch(Rectangle((column + 0.03, row + 0.03), 0.94, 0.94, facecolor=face, edgecolor=edge))
-            colour = "white" if shade > 0.45 else INK
-            axes.text(column + 0.5, row + 0.5, str(count), ha="center", va="center", color=colour)
-    ticks = [index + 0.5 for index in range(len(names))]
-    axes.set_xticks(ticks, names)
-    axes.set_yticks(ticks, names)
-    axes.set_xlim(0, len(names))
-    axes.set_ylim(len(names), 0)  # level 1 on top, as in the tables
-    axes.tick_params(length=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-
-
-def _confusion_title(study: Study, words: Words) -> str:
-    counts, two = study.confusion, study.confusion_usable
-    return words.plain(
+    title = words.plain(
         "Same level on {same} of {total} answers; {judge} called usable only by the judge, {others} only by {against}",
         same=sum(counts[level][level] for level in range(len(counts))),
         total=sum(map(sum, counts)),
@@ -215,36 +168,25 @@ def _confusion_title(study: Study, words: Words) -> str:
         others=two[0][1],
         against=_against(study, words, 28),
     )
+    theirs = words.plain("Level by {against}", against=words.known(study.against))
+    rows = [[f"{words.plain('Level by the judge')} / {theirs}", *levels]]
+    rows += [[level, *row] for level, row in zip(levels, counts, strict=True)]
+    alt = words.plain("{title}. Counts of levels given by both", title=title)
+    return _plot("confusion", drawn(title, 3.05, draw), alt, rows, words)
 
 
-def _confusion_alt(study: Study, words: Words) -> str:
-    return words.plain("{title}. Counts of levels given by both", title=_confusion_title(study, words))
-
-
-def _confusion_numbers(study: Study, words: Words) -> list[list[Any]]:
-    levels = range(1, len(study.confusion) + 1)
-    corner = (
-        f"{words.plain('Level by the judge')} / {words.plain('Level by {against}', against=words.known(study.against))}"
-    )
-    return [[corner, *levels], *([level, *counts] for level, counts in zip(levels, study.confusion, strict=True))]
-
-
-# --- Confidence -----------------------------------------------------------------------------------------------------
-
-
-def calibration_plot(study: Study, words: Words = _ENGLISH) -> Figure | None:
+def calibration_plot(study: Study, words: Words = _ENGLISH) -> Plot | None:
     """The judge's P(usable) against the share of usable answers, with intervals; area grows with the answers."""
     confidence = study.confidence
     if not confidence or not confidence.curve:
         return None
     curve = confidence.curve
     smallest, largest = min(point["n"] for point in curve), max(point["n"] for point in curve)
-    to = words.plain("to")
-    counts = f"{largest}" if smallest == largest else f"{smallest} {to} {largest}"
+    counts = f"{largest}" if smallest == largest else f"{smallest} {words.plain('to')} {largest}"
 
     def draw(figure: Figure) -> None:
         axes = axes_at(figure, left=0.75, bottom=0.6, width=4.4, height=3.3)
-        axes.plot([0, 1], [0, 1], color=SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
+        axes.plot([0, 1], [0, 1], color=SOFT, linewidth=1, linestyle=DASHED, zorder=0)
         for point in curve:
             axes.plot([point["predicted"]] * 2, [point["low"], point["high"]], color=ACCENT, linewidth=1.5)
             size = max(2.0, 7 * (point["n"] / largest) ** 0.5)
@@ -256,49 +198,32 @@ def calibration_plot(study: Study, words: Words = _ENGLISH) -> Figure | None:
         against = _against(study, words, 22)
         axes.set_ylabel(words.plain("Usable to {against}, with 95 % interval", against=against))
 
-    return drawn(_calibration_title(study, words), 3.9, draw)
-
-
-def _calibration_title(study: Study, words: Words) -> str:
-    confidence = study.confidence
-    if not confidence or not confidence.curve:
-        return ""
-    total = sum(point["n"] for point in confidence.curve)
-    predicted = 100 * sum(point["n"] * point["predicted"] for point in confidence.curve) / total
-    observed = 100 * sum(point["n"] * point["observed"] for point in confidence.curve) / total
-    return words.plain(
+    total = sum(point["n"] for point in curve)
+    title = words.plain(
         "The judge expects {predicted} % usable, and {observed} % are; calibration error {error} points",
-        predicted=f"{predicted:.0f}",
-        observed=f"{observed:.0f}",
+        predicted=f"{100 * sum(point['n'] * point['predicted'] for point in curve) / total:.0f}",
+        observed=f"{100 * sum(point['n'] * point['observed'] for point in curve) / total:.0f}",
         error=f"{100 * confidence.ece:.1f}",
     )
-
-
-def _calibration_alt(study: Study, words: Words) -> str:
-    title = _calibration_title(study, words)
-    return words.plain("{title}. Predicted against observed shares of usable answers", title=title)
-
-
-def _calibration_numbers(study: Study, words: Words) -> list[list[Any]]:
-    names = ("Predicted, %", "Observed, %", "low", "high", "n")
-    curve = study.confidence.curve if study.confidence else []
-    shares = [[_in_percent(point[key]) for key in ("predicted", "observed", "low", "high")] for point in curve]
-    return [
-        [words.plain(name) for name in names],
-        *([*row, point["n"]] for row, point in zip(shares, curve, strict=True)),
+    heading = [words.plain(name) for name in ("Predicted, %", "Observed, %", "low", "high", "n")]
+    rows = [
+        [*map(_in_percent, (point["predicted"], point["observed"], point["low"], point["high"])), point["n"]]
+        for point in curve
     ]
+    alt = words.plain("{title}. Predicted against observed shares of usable answers", title=title)
+    return _plot("calibration", drawn(title, 3.9, draw), alt, [heading, *rows], words)
 
 
-def risk_coverage_plot(study: Study, words: Words = _ENGLISH) -> Figure | None:
+def risk_coverage_plot(study: Study, words: Words = _ENGLISH) -> Plot | None:
     """The share of errors that is left where the judge decides only the answers that it is surest of."""
-    curve = _risk_curve(study)
-    if not curve:
+    curve = study.confidence.risk_coverage if study.confidence else []
+    if len(curve) < 2:  # of a judge that is equally sure of everything
         return None
+    coverage, risk = [point["coverage"] for point in curve], [point["risk"] for point in curve]
 
     def draw(figure: Figure) -> None:
         axes = axes_at(figure, left=0.75, bottom=0.6, width=4.4, height=2.5)
-        coverage, risk = [point["coverage"] for point in curve], [point["risk"] for point in curve]
-        axes.axhline(risk[-1], color=SOFT, linewidth=1, linestyle=(0, (4, 3)))
+        axes.axhline(risk[-1], color=SOFT, linewidth=1, linestyle=DASHED)
         axes.plot(coverage, risk, color=ACCENT, linewidth=2)
         axes.plot(coverage[-1], risk[-1], "o", color=ACCENT, markersize=5.5, clip_on=False)
         axes.set_xlim(0, 1)
@@ -307,54 +232,33 @@ def risk_coverage_plot(study: Study, words: Words = _ENGLISH) -> Figure | None:
         axes.set_xlabel(words.plain("Answers that the judge decides, the surest first"))
         axes.set_ylabel(words.plain("Errors among them"))
 
-    return drawn(_risk_title(study, words), 3.1, draw)
-
-
-def _risk_curve(study: Study) -> list[RiskPoint]:
-    """Empty where it has fewer than two points: a judge that is equally sure of everything."""
-    curve = study.confidence.risk_coverage if study.confidence else []
-    return curve if len(curve) > 1 else []
-
-
-def _risk_title(study: Study, words: Words) -> str:
-    curve = _risk_curve(study)
-    if not curve:
-        return ""
     half = min(curve, key=lambda point: abs(point["coverage"] - 0.5))
-    return words.plain(
+    title = words.plain(
         "On the surest {share} % of the answers the judge errs on {risk} %, on all of them on {all} %",
         share=f"{100 * half['coverage']:.0f}",
         risk=f"{100 * half['risk']:.1f}",
-        all=f"{100 * curve[-1]['risk']:.1f}",
+        all=f"{100 * risk[-1]:.1f}",
     )
-
-
-def _risk_alt(study: Study, words: Words) -> str:
-    return words.plain("{title}. Share of errors against share of answers decided", title=_risk_title(study, words))
-
-
-def _risk_numbers(study: Study, words: Words) -> list[list[Any]]:
     heading = [words.plain(name) for name in ("Answers that the judge decides, %", "Errors among them, %")]
-    return [heading, *([_in_percent(point["coverage"]), _in_percent(point["risk"])] for point in _risk_curve(study))]
+    rows = [[_in_percent(point["coverage"]), _in_percent(point["risk"])] for point in curve]
+    alt = words.plain("{title}. Share of errors against share of answers decided", title=title)
+    return _plot("risk-coverage", drawn(title, 3.1, draw), alt, [heading, *rows], words)
 
 
-# --- Ranking --------------------------------------------------------------------------------------------------------
-
-
-def ranking_plot(study: Study, words: Words = _ENGLISH) -> Figure | None:
+def ranking_plot(study: Study, words: Words = _ENGLISH) -> Plot | None:
     """Usability rates of the answering models by physicians and by the judge; hollow marks are the teacher's."""
-    ranking = study.ranking
-    if not ranking:
+    if not study.ranking:
         return None
-    models = ranking.models
+    models = study.ranking.models
     inches = max(2.7, 0.19 * len(models))
     has_teacher = any(rates.teacher is not None for rates in models.values())
+    all_rates = [rate for one in models.values() for rate in (one.physicians, one.judge, one.teacher)]
+    known = [rate for rate in all_rates if rate is not None]
 
     def draw(figure: Figure) -> None:
         axes = axes_at(figure, left=0.75, bottom=0.85, width=2.7, height=inches)
-        known = [rate for rates in models.values() for rate in _known(rates)]
         low, high = max(0.0, min(known) - 0.05), min(1.0, max(known) + 0.05)
-        axes.plot([low, high], [low, high], color=SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
+        axes.plot([low, high], [low, high], color=SOFT, linewidth=1, linestyle=DASHED, zorder=0)
         for rates in models.values():
             if rates.teacher is not None:
                 axes.plot(rates.physicians, rates.teacher, "o", color=INK, markersize=5, markerfacecolor="none")
@@ -373,50 +277,82 @@ def ranking_plot(study: Study, words: Words = _ENGLISH) -> Figure | None:
             ("-", SOFT, words.plain("the same rate by both")),
         )
 
-    return drawn(_ranking_title(study, words), inches + 0.85, draw)
-
-
-def _known(rates: ModelRates) -> list[float]:
-    return [rate for rate in (rates.physicians, rates.judge, rates.teacher) if rate is not None]
-
-
-def _ranking_title(study: Study, words: Words) -> str:
-    if not study.ranking:
-        return ""
     against, right = _against(study, words, 28), study.ranking.pairwise_accuracy["value"]
     if right is None:
-        return words.plain("No two models are told apart by {against}", against=against)
-    return words.plain(
-        "Of the pairs of models told apart by {against}, the judge orders {share} % alike",
-        against=against,
-        share=f"{100 * right:.0f}",
-    )
-
-
-def _ranking_alt(study: Study, words: Words) -> str:
-    return words.plain("{title}. Usability rates of the models by both", title=_ranking_title(study, words))
-
-
-def _ranking_numbers(study: Study, words: Words) -> list[list[Any]]:
-    against = words.known(study.against)
-    heading = [words.plain(name) for name in ("Model", "n")]
-    heading += [words.plain("Usable to {against}, %", against=against), words.plain("to the judge, %")]
-    heading.append(words.plain("to the teacher, %"))
+        title = words.plain("No two models are told apart by {against}", against=against)
+    else:
+        title = words.plain(
+            "Of the pairs of models told apart by {against}, the judge orders {share} % alike",
+            against=against,
+            share=f"{100 * right:.0f}",
+        )
+    usable = words.plain("Usable to {against}, %", against=words.known(study.against))
+    heading = [*(words.plain(name) for name in ("Model", "n")), usable]
+    heading += [words.plain("to the judge, %"), words.plain("to the teacher, %")]
     rows = [
         [name, rates.n, *map(_in_percent, (rates.physicians, rates.judge, rates.teacher))]
-        for name, rates in (study.ranking.models if study.ranking else {}).items()
+        for name, rates in models.items()
     ]
-    return [heading, *rows]
-
-
-# --- Marks and their names -------------------------------------------------------------------------------------------
+    alt = words.plain("{title}. Usability rates of the models by both", title=title)
+    return _plot("ranking", drawn(title, inches + 0.85, draw), alt, [heading, *rows], words)
 
 
 def _percent(measure: Mapping[str, float | None], words: Words) -> str:
-    value, low, high = (None if measure[key] is None else 100 * (measure[key] or 0) for key in ("value", "low", "high"))
-    to = words.plain("to")
-    return f"{value:.1f} %" if low is None else f"{value:.1f} % ({low:.0f} {to} {high:.0f})"
+    value, low, high = (None if measure[end] is None else 100 * (measure[end] or 0) for end in ("value", "low", "high"))
+    return f"{value:.1f} %" if low is None else f"{value:.1f} % ({low:.0f} {words.plain('to')} {high:.0f})"
 
 
 def _in_percent(share: float | None) -> float | None:
     return None if share is None else round(100 * share, 2)
+
+
+# --- Files -----------------------------------------------------------------------------------------------------------
+
+
+def write_plots(folder: Path, runs: Sequence[Run], language: str = "en") -> list[Path]:
+    """Writes every plot of the leaderboards and of the studies as SVG and PNG.
+
+    Args:
+        language: What titles, axes and legends are written in: `en` or `zh`.
+
+    Returns:
+        The files: `JUDGE-rates.svg` and so on; a second plot of the same name is numbered. A plot with Chinese text has
+        no PNG where this machine has no font for it.
+
+    Raises:
+        InputError: A record of a run breaks a rule.
+    """
+    contents, words = [read_contents(run) for run in runs], Words(language)
+    plots_by_judge = [(board.judge, plot) for board in leaderboards(contents) for plot in board_plots(board, words)]
+    for run in contents:
+        for judge in run.judgments:
+            for study in studies_of(run.run, judge):
+                against = "" if study.against_kind == AgainstKind.PHYSICIANS else f"-against-{study.against}"
+                plots_by_judge += [(f"{judge}{against}", plot) for plot in plots(study, words)]
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    files: list[Path] = []
+    for judge, plot in plots_by_judge:
+        files += _written(folder, _new_name(judge, plot, files), plot)
+    return files
+
+
+def _new_name(whose: str, plot: Plot, files: Sequence[Path]) -> str:
+    name = re.sub(r"[^\w.-]+", "-", f"{whose}-{plot.name}").strip("-.")
+    taken = {file.stem for file in files}
+    return next(
+        candidate for candidate in (name, *(f"{name}-{k}" for k in range(2, len(files) + 3))) if candidate not in taken
+    )
+
+
+def _written(folder: Path, name: str, plot: Plot) -> list[Path]:
+    svg, png = folder / f"{name}.svg", folder / f"{name}.png"
+    write_whole(svg, as_svg(plot.figure))
+    image = as_png(plot.figure)
+    if image is None:
+        notify(
+            f"{png}: not written: no font of this machine has Chinese characters; {svg.name} takes the reader's fonts"
+        )
+        return [svg]
+    with replacing(png) as file:
+        file.write(image)
+    return [svg, png]

@@ -27,7 +27,7 @@ class JudgedRates(NamedTuple):
 
 
 class Benchmark(NamedTuple):
-    """What a run's rates are of: only runs that have all of this in common compare.
+    """The questions and the scheme of a run's rates: only runs that have both in common compare.
 
     Attributes:
         sha256: Of the questions.
@@ -121,7 +121,7 @@ def list_run(path: Path) -> ListedRun | UnreadableRun:
 
 
 def reason_of(error: Exception, folder: Path) -> str:
-    """Why something cannot be read, for a page: files are named from the folder of the runs on."""
+    """The reason why something cannot be read, for a page: files are named from the folder of the runs on."""
     reason = str(error)
     if isinstance(error, OSError) and error.filename:
         reason = f"{error.filename}: {(error.strerror or reason).lower()}"

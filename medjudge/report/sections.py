@@ -1,6 +1,5 @@
-"""What the page shows of a run, gathered from its records."""
+"""The parts of a page that show one run, gathered from its records."""
 
-import json
 import shlex
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -10,16 +9,17 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from medjudge.judge.cascade import read_cascade
+from medjudge.judge.items import item_judgments, judges_of_items
 from medjudge.judge.panel import read_panel_record
 from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateCheck, GateResult, Measures
 from medjudge.records import AnswerKey, Judgment, PhysicianScore
-from medjudge.report.contents import Contents
-from medjudge.report.effort import effort
+from medjudge.report.contents import Contents, effort
 from medjudge.report.words import Words
 from medjudge.rounds import binding_by_answer
 from medjudge.scale import consensus
 from medjudge.scheme import ReferenceAgreement
 from medjudge.store import Run
+from medjudge.validation.items import ItemMaterial, ItemStudy, Verdict, item_verdicts, read_item_study
 from medjudge.validation.rates import UsabilityRate
 from medjudge.validation.records import Study
 from medjudge.validation.study_file import read_study
@@ -27,12 +27,14 @@ from medjudge.validation.variance import read_variance
 
 _PARTS = ("category", "subcategory", "model", "difficulty", "language")
 _DIFFERENCES = 30
+MOST_ROWS = 200
+"""The most verdicts that the page lists."""
 _NAMED = 4
 """Failed checks that the verdict names; the table holds all."""
 
 
 class Unit(NamedTuple):
-    """How a check's numbers are written, and whether they must be `at least` or `at most` what is required."""
+    """The format of a check's numbers, and whether they must be `at least` or `at most` what is required."""
 
     form: str
     scale: int
@@ -57,7 +59,7 @@ class ShownCheck(NamedTuple):
 
 
 class ShownStudy(NamedTuple):
-    """A study with what the page shows beside it. `by_part` is a list of groups: name, and measures by row."""
+    """A study with what the page shows with it. `by_part` is a list of groups: name, and measures by row."""
 
     study: Study
     verdict: Markup
@@ -77,7 +79,7 @@ class UsabilityTable(NamedTuple):
 
 
 def section(run: Contents, run_index: int, words: Words) -> dict[str, Any]:
-    """Everything that `page.html` shows of one run beside the leaderboards.
+    """Everything that `page.html` shows of one run, without the leaderboards.
 
     Each judge's studies as `medjudge validate` wrote them, and the answers on which judge and physicians differ most.
     Nothing is measured again here.
@@ -130,7 +132,7 @@ def _overlaps(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore]) -
 
 
 def _provenance(manifest: dict[str, Any], words: Words) -> list[str]:
-    """Where a run comes from: what a reader needs only to repeat it."""
+    """The provenance of a run, for readers who repeat it."""
     lines: list[str] = []
     if benchmark := manifest.get("benchmark"):
         counts = {"questions": benchmark["questions"], "sha256": benchmark["sha256"][:12]}
@@ -172,7 +174,7 @@ def _stale(run: Contents, studies: Sequence[Study], words: Words) -> Markup | No
 
 
 def _hint(run: Contents, judge: str, words: Words, *, studied: bool, comparable: bool, overlap: int) -> Markup | None:
-    """What to do to learn more, in a line.
+    """A hint at what to do to learn more, in a line.
 
     Args:
         studied: Whether the run holds a study of this judge already.
@@ -253,18 +255,10 @@ def _plots(study: Study, words: Words) -> list[dict[str, str]] | None:
     """Images as `data:` addresses, with their numbers as JSON; None where matplotlib, an extra, is missing."""
     if find_spec("matplotlib") is None:
         return None
-    from medjudge.report.drawing import as_address
+    from medjudge.report.drawing import in_page
     from medjudge.report.plots import plots
 
-    return [
-        {
-            "name": plot.name,
-            "alt": plot.alt,
-            "src": as_address(plot.figure),
-            "numbers": json.dumps(plot.rows, ensure_ascii=False),
-        }
-        for plot in plots(study, words)
-    ]
+    return [in_page(plot) for plot in plots(study, words)]
 
 
 # --- Where judge and physicians differ ------------------------------------------------------------------------------
@@ -291,3 +285,60 @@ def _differing(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore], 
 def answer_link(run_index: int, key: AnswerKey) -> str:
     """The address of an answer within the page; `page.js` reads it."""
     return f"#answer/{run_index}/{quote(key.question_id, safe='')}/{quote(key.model, safe='')}/{key.sample}"
+
+
+# --- Verdicts on items -----------------------------------------------------------------------------------------------
+
+
+class ItemRow(NamedTuple):
+    """One verdict: what the judge and more than half of the physicians say; `physicians` is None where nobody did.
+
+    `tied` says that as many physicians say met as not met.
+    """
+
+    verdict: Verdict
+    physicians: bool | None
+    tied: bool
+
+
+class ItemSection(NamedTuple):
+    """A judge's verdicts on items in a run, for the page.
+
+    Attributes:
+        study: The scores by them.
+        run: The run's name.
+        file: Where all verdicts are.
+        rows: The first of them: disagreements, then the least certain ones.
+        verdicts: How many there are.
+        language: The language of each question, by id.
+    """
+
+    study: ItemStudy
+    run: str
+    file: str
+    rows: list[ItemRow]
+    verdicts: int
+    language: dict[str, str]
+
+
+def item_sections(runs: Sequence[Run], names: Sequence[str]) -> list[ItemSection]:
+    """The sections of all judges of all runs that checked items.
+
+    Raises:
+        InputError: A record breaks a rule.
+    """
+    return [
+        _item_section(run, name, judge, study)
+        for run, name in zip(runs, names, strict=True)
+        for judge in judges_of_items(run)
+        if (study := read_item_study(run, judge)) is not None
+    ]
+
+
+def _item_section(run: Run, name: str, judge: str, study: ItemStudy) -> ItemSection:
+    questions = run.questions()
+    material = ItemMaterial(questions, run.answers(), item_judgments(run, judge), run.item_scores())
+    verdicts = sorted(item_verdicts(material), key=lambda one: (not one.disagrees, abs(one.probability - 0.5)))
+    rows = [ItemRow(one, said := one.consensus, said is None and bool(one.physicians)) for one in verdicts[:MOST_ROWS]]
+    language = {question.id: question.language for question in questions}
+    return ItemSection(study, name, f"items/{judge}.jsonl", rows, len(verdicts), language)

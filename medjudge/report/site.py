@@ -1,7 +1,6 @@
 """The pages about the runs of a folder: an index, and the rates of models over time. Every text is escaped."""
 
-import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import quote
@@ -9,10 +8,9 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from medjudge.report.changes import Changes
-from medjudge.report.over_time import Comparison, ModelHistory, comparisons, histories
+from medjudge.report.over_time import Comparison, Point, comparisons, histories
 from medjudge.report.run_list import ListedRun, UnreadableRun, oldest_first
-from medjudge.report.template import environment, inline, isolated
-from medjudge.report.words import Words
+from medjudge.report.words import Words, environment, inline, isolated
 
 _SCRIPTS = ("elements.js", "tables.js", "pictures.js", "theme.js", "site.js")
 _NAMED = 3
@@ -59,8 +57,8 @@ class Pages:
         shown = next((one for one in known if key in (None, one.key)), None)
         if shown is None and key is not None:
             return None
-        by_model = [] if shown is None else histories(shown, changed)
-        steps = [point.step for history in by_model for point in history.points if point.step is not None]
+        by_model = {} if shown is None else histories(shown, changed)
+        findings = _findings(by_model, self._words)
         return self._page(
             "over_time.html",
             here="over time",
@@ -69,9 +67,9 @@ class Pages:
             title=self._words("Over time"),
             name_of=_name_of,
             histories=by_model,
-            findings=_findings(by_model, self._words),
-            other_judge=any(step.judge_changed for step in steps),
-            plot=_plot(by_model, self._words) if by_model else None,
+            findings=findings,
+            other_judge=any(point.judge_changed for points in by_model.values() for point in points),
+            plot=_plot(by_model, findings, self._words) if by_model else None,
             address=run_address,
         )
 
@@ -90,7 +88,7 @@ class Pages:
 
 
 def run_address(name: str, since: str | None = None) -> str:
-    """Where the report of a run is; with what changed since an earlier one."""
+    """The address of the report of a run; with the changes since an earlier one."""
     earlier = "" if since is None else f"?since={quote(since, safe='')}"
     return f"/run/{quote(name, safe='')}{earlier}"
 
@@ -100,32 +98,31 @@ def _name_of(comparison: Comparison) -> Markup:
     return Markup("{} · {}").format(isolated(comparison.judge), isolated(newest.source or newest.scheme))
 
 
-def _findings(by_model: Sequence[ModelHistory], words: Words) -> list[Markup]:
+def _findings(by_model: Mapping[str, Sequence[Point]], words: Words) -> list[Markup]:
     """The models whose last change is more than chance, a sentence each."""
     said = []
-    for history in by_model:
-        step = history.last_step
-        if step is None or step.change.difference.tie:
+    for model, points in by_model.items():
+        change = points[-1].change
+        if change is None or change.difference.tie:
             continue
-        model = Markup("<b>{}</b>").format(isolated(history.model))
-        values = {"before": f"{step.change.before:.1f}", "now": f"{step.change.now:.1f}", "run": isolated(step.since)}
-        if step.change.difference.value > 0:
-            said.append(words("{model} rose from {before} % to {now} % since {run}.", model=model, **values))
+        values = {"before": f"{change.before:.1f}", "now": f"{change.now:.1f}", "run": isolated(points[-1].since)}
+        values["model"] = Markup("<b>{}</b>").format(isolated(model))
+        if change.difference.value > 0:
+            said.append(words("{model} rose from {before} % to {now} % since {run}.", **values))
         else:
-            said.append(words("{model} fell from {before} % to {now} % since {run}.", model=model, **values))
+            said.append(words("{model} fell from {before} % to {now} % since {run}.", **values))
     if not said:
         return [words("No model's rate changed by more than chance between its last two runs.")]
     more = [words("{n} more models changed by more than chance.", n=len(said) - _NAMED)] if len(said) > _NAMED else []
     return [*said[:_NAMED], *more]
 
 
-def _plot(by_model: Sequence[ModelHistory], words: Words) -> dict[str, str] | None:
+def _plot(by_model: Mapping[str, Sequence[Point]], findings: Sequence[Markup], words: Words) -> dict[str, str] | None:
     """An image as a `data:` address, with its numbers as JSON; None where matplotlib, an extra, is missing."""
     if find_spec("matplotlib") is None:
         return None
-    from medjudge.report.drawing import as_address
-    from medjudge.report.over_time_plot import over_time_plot
+    from medjudge.report.board_plots import over_time_plot
+    from medjudge.report.drawing import in_page
 
-    plot = over_time_plot(by_model, words)
-    numbers = json.dumps(plot.rows, ensure_ascii=False)
-    return {"name": plot.name, "alt": plot.alt, "src": as_address(plot.figure), "numbers": numbers}
+    title = " ".join(finding.striptags() for finding in findings).rstrip(".。")
+    return in_page(over_time_plot(by_model, title, words))

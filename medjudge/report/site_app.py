@@ -4,12 +4,12 @@ An address names a run, and never a path: a name is looked up among the folders 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
@@ -18,7 +18,6 @@ from medjudge.annotate.access import HEADERS, names_host
 from medjudge.errors import InputError
 from medjudge.report.changes import Changes, changes
 from medjudge.report.contents import read_contents
-from medjudge.report.kept import Kept
 from medjudge.report.page import report_page
 from medjudge.report.run_list import (
     ListedRun,
@@ -34,10 +33,11 @@ from medjudge.report.words import Words
 from medjudge.store import Run
 
 _HEADERS = {**HEADERS, "Content-Security-Policy": "frame-ancestors 'none'"}
-"""What every response carries. Each page holds the rest of its policy, with the hashes of its own style and script."""
+"""Headers of every response. Each page holds the rest of its policy, with the hashes of its own style and script."""
 _PAGES_KEPT = 256 << 20
 """Bytes of reports that are kept in memory."""
 _RUNS_KEPT, _CHANGES_KEPT = 10_000, 10_000
+Value = TypeVar("Value")
 
 
 def site_app(folder: Path, hosts: frozenset[str], language: str = "en") -> FastAPI:
@@ -95,8 +95,39 @@ async def _in_thread(make: Callable[[], Response]) -> Response:
     return await asyncio.wrap_future(done)
 
 
+class Cache(Generic[Value]):
+    """Values made from files, each kept with the state that the files had; one is made at a time.
+
+    Args:
+        capacity: How much is kept, by `size`; the least recently used value goes first.
+        size: The size of a value.
+    """
+
+    def __init__(self, capacity: int, size: Callable[[Value], int] = lambda _: 1) -> None:
+        self._capacity = capacity
+        self._size = size
+        self._entries: dict[Hashable, tuple[Hashable, Value]] = {}
+        self._lock = Lock()
+
+    def get(self, key: Hashable, state: Hashable, make: Callable[[], Value]) -> Value:
+        """The value of this key, made anew unless it was made from files in this state.
+
+        Args:
+            state: Read before; a change that happens meanwhile is then seen by the next call.
+        """
+        with self._lock:
+            entry = self._entries.pop(key, None)
+            value = entry[1] if entry is not None and entry[0] == state else make()
+            self._entries[key] = (state, value)
+            total = sum(self._size(kept) for _, kept in self._entries.values())
+            while total > self._capacity and len(self._entries) > 1:
+                _, dropped = self._entries.pop(next(iter(self._entries)))
+                total -= self._size(dropped)
+            return value
+
+
 class _Site:
-    """What each request is answered with.
+    """Answers to requests.
 
     Args:
         folder: The folder of the runs, as the user named it.
@@ -107,9 +138,9 @@ class _Site:
         self._language = language
         self._words = Words(language)
         self._pages = Pages(folder.resolve().name, self._words)
-        self._listed: Kept[ListedRun | UnreadableRun] = Kept(_RUNS_KEPT)
-        self._changes: Kept[Changes | None] = Kept(_CHANGES_KEPT)
-        self._reports: Kept[bytes] = Kept(_PAGES_KEPT, len)
+        self._listed: Cache[ListedRun | UnreadableRun] = Cache(_RUNS_KEPT)
+        self._changes: Cache[Changes | None] = Cache(_CHANGES_KEPT)
+        self._reports: Cache[bytes] = Cache(_PAGES_KEPT, len)
         self._drawing = Lock()  # matplotlib draws one figure at a time
 
     def runs(self) -> Response:
@@ -146,7 +177,7 @@ class _Site:
             return report_page([run], self._language, earlier).encode()
 
     def _changed(self, name: str, since: str, judge: str) -> Changes | None:
-        """What changed by a judge from one run to another."""
+        """Changes by a judge from one run to another."""
 
         def compared() -> Changes | None:
             new, old = read_contents(self._opened(name)), read_contents(self._opened(since))

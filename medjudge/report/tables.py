@@ -10,9 +10,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from medjudge.records import Question
-from medjudge.report.board_key import BoardKey
-from medjudge.report.contents import models_apart
-from medjudge.report.ties import ties
+from medjudge.report.boards import BoardKey
+from medjudge.report.contents import distinct_model_names
+from medjudge.report.paired import ties
 from medjudge.statistics.estimates import Estimate
 from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
 from medjudge.validation.records import Study
@@ -32,11 +32,11 @@ _MODELS_ACROSS = 5
 _NONE = "–"
 
 
-class Board(NamedTuple):
-    """What one judge says of the models of one run.
+class JudgedRun(NamedTuple):
+    """The rates of the models of one run by one judge.
 
     `models` are the rates by model, `validation_status` has an entry for each column; `study` is the judge's study in
-    the run, if any; `notes` what must be printed beside its numbers. `usable` is whether each of its models' answers to
+    the run, if any; `notes` what must be printed with its numbers. `usable` is whether each of its models' answers to
     each of the questions is usable, shape (models, questions). Boards of one `key` share a leaderboard; rates of
     different keys do not compare. No two boards have the same `run`.
     """
@@ -74,7 +74,7 @@ class Table(NamedTuple):
     notes: list[str]
 
 
-def latex(boards: Sequence[Board], kinds: Sequence[Kind] = ()) -> str:
+def latex(boards: Sequence[JudgedRun], kinds: Sequence[Kind] = ()) -> str:
     """Tables for `\\input` in a paper; they need the package booktabs.
 
     Args:
@@ -87,12 +87,12 @@ def latex(boards: Sequence[Board], kinds: Sequence[Kind] = ()) -> str:
     return text
 
 
-def markdown(boards: Sequence[Board], kinds: Sequence[Kind] = ()) -> str:
+def markdown(boards: Sequence[JudgedRun], kinds: Sequence[Kind] = ()) -> str:
     """Tables as GitHub and pandoc read them; arguments as for `latex`."""
     return "\n".join(_markdown(table) for table in _tables(boards, kinds))
 
 
-def rates_csv(boards: Sequence[Board], kinds: Sequence[Kind] = ()) -> str:
+def rates_csv(boards: Sequence[JudgedRun], kinds: Sequence[Kind] = ()) -> str:
     """Rates in the long format: a line a run, judge, model and part, with subcategories below their category.
 
     RFC 4180, for `pandas.read_csv`. `part` is OP or a category; `subcategory` is empty where the rate is of the whole
@@ -117,7 +117,7 @@ def rates_csv(boards: Sequence[Board], kinds: Sequence[Kind] = ()) -> str:
     return _csv([*fields, *numbers], rows)
 
 
-def agreement_csv(boards: Sequence[Board]) -> str:
+def agreement_csv(boards: Sequence[JudgedRun]) -> str:
     """Agreement in the long format: a line a run, judge, part and measure, with the number `n` of answers behind it."""
     rows = (
         [*map(_no_formula, [board.run, board.judge, study.against, part, measure]), *bounds, cells["n"]["value"]]
@@ -130,11 +130,11 @@ def agreement_csv(boards: Sequence[Board]) -> str:
     return _csv(["run", "judge", "against", "part", "measure", "value", "low", "high", "n"], rows)
 
 
-# --- What stands in the tables ---------------------------------------------------------------------------------------
+# --- Content of the tables -------------------------------------------------------------------------------------------
 
 
-def _tables(boards: Sequence[Board], kinds: Sequence[Kind]) -> Iterator[Table]:
-    groups: dict[BoardKey, list[Board]] = {}
+def _tables(boards: Sequence[JudgedRun], kinds: Sequence[Kind]) -> Iterator[Table]:
+    groups: dict[BoardKey, list[JudgedRun]] = {}
     for board in boards:
         groups.setdefault(board.key, []).append(board)
     for group in groups.values():
@@ -146,14 +146,14 @@ def _tables(boards: Sequence[Board], kinds: Sequence[Kind]) -> Iterator[Table]:
             yield from _subcategories(group)
 
 
-def _of(group: Sequence[Board]) -> str:
+def _of(group: Sequence[JudgedRun]) -> str:
     names = list(dict.fromkeys(board.run for board in group))
     return f"judge {group[0].judge}, {', '.join(names) if len(names) <= 3 else f'{len(names)} runs'}"
 
 
-def _models(group: Sequence[Board]) -> dict[str, tuple[ModelUsability, np.ndarray]]:
+def _models(group: Sequence[JudgedRun]) -> dict[str, tuple[ModelUsability, np.ndarray]]:
     """The rates of all models and what is usable of each."""
-    named = models_apart([board.run for board in group], [list(board.models) for board in group])
+    named = distinct_model_names([board.run for board in group], [list(board.models) for board in group])
     return {
         name: (rates, usable)
         for board, names in zip(group, named, strict=True)
@@ -161,7 +161,7 @@ def _models(group: Sequence[Board]) -> dict[str, tuple[ModelUsability, np.ndarra
     }
 
 
-def _leaderboard(group: Sequence[Board]) -> Table:
+def _leaderboard(group: Sequence[JudgedRun]) -> Table:
     named = _models(group)
     models = {name: named[name] for name in best_first({name: rates for name, (rates, _) in named.items()})}
     names = _columns(group[0])
@@ -185,8 +185,8 @@ def _leaderboard(group: Sequence[Board]) -> Table:
     )
 
 
-def _validation_note(board: Board) -> str:
-    """Whether the judge is validated, overall and by category."""
+def _validation_note(board: JudgedRun) -> str:
+    """The judge's validation status, overall and by category."""
     by_state: dict[str, list[str]] = {}
     for category in _columns(board)[1:]:
         by_state.setdefault(_state(board, category), []).append(category)
@@ -197,7 +197,7 @@ def _validation_note(board: Board) -> str:
     return f"{note} {listed}."
 
 
-def _subcategories(group: Sequence[Board]) -> Iterator[Table]:
+def _subcategories(group: Sequence[JudgedRun]) -> Iterator[Table]:
     models = _models(group)
     for category in _columns(group[0])[1:]:
         for start in range(0, len(models), _MODELS_ACROSS):
@@ -219,7 +219,7 @@ def _subcategory(name: str, rates: Sequence[Rate | None]) -> list[Cell]:
     return [Cell(name), Cell(str(questions)), *[_rate(rate) for rate in rates]]
 
 
-def _agreement(board: Board, study: Study) -> Table:
+def _agreement(board: JudgedRun, study: Study) -> Table:
     parts = {"overall": study.overall, **study.by_category}
     gate = {True: "passed", False: "failed", None: "inconclusive"}[study.gate.passed]
     return Table(
@@ -275,7 +275,7 @@ def _rate(rate: Rate | None, mark: Mark = "") -> Cell:
     return Cell(f"{rate.rate:.2f}", f"{rate.low:.1f}–{rate.high:.1f}", mark)
 
 
-def _rates(board: Board) -> Iterator[tuple[str, str, str, Rate]]:
+def _rates(board: JudgedRun) -> Iterator[tuple[str, str, str, Rate]]:
     """Model, part, subcategory (or none) and rate."""
     for model, rates in board.models.items():
         for part in _columns(board):
@@ -286,12 +286,12 @@ def _rates(board: Board) -> Iterator[tuple[str, str, str, Rate]]:
                 yield model, category, name, rate
 
 
-def _columns(board: Board) -> list[str]:
+def _columns(board: JudgedRun) -> list[str]:
     """Overall (`OP`) and the categories of the benchmark's scheme."""
     return list(board.validation_status)
 
 
-def _state(board: Board, part: str) -> str:
+def _state(board: JudgedRun, part: str) -> str:
     return board.validation_status[part].state
 
 

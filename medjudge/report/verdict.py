@@ -1,4 +1,4 @@
-"""What a leaderboard says, in three sentences and a banner: who leads, how sure that is, whether to trust the judge."""
+"""The finding of a leaderboard, in sentences and a banner: who leads, how sure that is, whether to trust the judge."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from medjudge.judge.study_summary import AgainstKind
 from medjudge.report.boards import Board
-from medjudge.report.ties import Difference
+from medjudge.report.paired import Difference
 from medjudge.report.words import Words
 from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
 from medjudge.validation.records import Study
@@ -19,7 +19,7 @@ _NAMED = 2
 
 
 class Banner(NamedTuple):
-    """The judge's validation in a line, with the state that stands for all columns."""
+    """The judge's validation in a line, with the overall state."""
 
     state: ValidationState
     line: Markup

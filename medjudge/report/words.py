@@ -1,21 +1,27 @@
-"""The texts of the page in its language."""
+"""The texts of the pages in their language, and the templates that they fill; every text is escaped."""
 
 import re
+from base64 import b64encode
 from functools import cache
-from typing import Any
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any, NamedTuple
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from medjudge.files import parse_yaml
 from medjudge.languages.texts import PACKAGED
 
 _CATALOGUE = "report_page.yaml"
+_HAN = re.compile("[\u3400-\u9fff]")
+_PAGE = "medjudge.report"
 _CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {127: 0x2421}
 """HTML cannot hold some control characters and hides the others; their pictures (U+2400 and on) are shown instead."""
 
 
 class Words:
-    """What the page says: each text stands in English where it is used, and is looked up in the page's language.
+    """The texts of the page: each is written in English where it is used, and is looked up in the page's language.
 
     Args:
         language: `en` or `zh`.
@@ -80,3 +86,56 @@ def _patterns(language: str) -> list[tuple[re.Pattern[str], str]]:
 def visible(value: Any) -> Any:
     """Control characters as their pictures; what is no plain string stays."""
     return value.translate(_CONTROLS) if type(value) is str else value
+
+
+class Inline(NamedTuple):
+    """A style or a script inside a page, and its hash, by which the page's policy allows it."""
+
+    text: Markup
+    hash: str
+
+
+def environment(words: Words) -> Environment:
+    """The templates in `page/`, with what they call."""
+    environment = Environment(
+        loader=PackageLoader(_PAGE, "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=visible,
+    )
+    environment.globals.update(t=words, known=words.known, language=words.language, duration=duration)
+    environment.globals.update(lang=_lang, isolated=isolated, code=_code)
+    return environment
+
+
+def inline(*names: str) -> Inline:
+    """Files of `page/`, one after the other."""
+    text = "\n".join((files(_PAGE) / "page" / name).read_text(encoding="utf-8") for name in names)
+    return Inline(Markup(text), f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}")
+
+
+def isolated(name: str) -> Markup:
+    """A name within a sentence; its own direction of text ends with it."""
+    return Markup("<bdi{}>{}</bdi>").format(_lang(name), visible(name))
+
+
+def _lang(text: str) -> Markup:
+    """The attribute that says that a name is Chinese: for the right glyphs, and the right voice of a screen reader."""
+    return Markup(' lang="zh"' if _HAN.search(text) else "")
+
+
+def _code(text: str) -> Markup:
+    return Markup("<code>{}</code>").format(text)
+
+
+def duration(seconds: float | None) -> str:
+    """A time as people read it: `12.3 s`, `35 min`, `2.5 h`."""
+    if seconds is None:
+        return "–"
+    if seconds < 1:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -143,7 +143,7 @@ def _rows(problems: "Problems", sheet: Sheet, headings: Sequence[str], used: fro
 
 
 def _no_name(heading: str, cells: Sequence[object]) -> str | None:
-    """Why a cell is no name of a question or model, or None: TRUE, or 1.23E+11 as a text."""
+    """The reason why a cell is no name of a question or model, or None: TRUE, or 1.23E+11 as a text."""
     if not cells or not heading.endswith(("id", "model", "group")):
         return None
     value = cells[0]
@@ -177,7 +177,7 @@ def _say_shifted(path: Path, sheet: Sheet, headings: Sequence[str]) -> None:
 
 
 class Problems:
-    """What is wrong with a file, reported together.
+    """The problems of a file, reported together.
 
     Args:
         path: The file.

@@ -84,11 +84,11 @@ class Sheet(NamedTuple):
     hidden: str = ""
 
     def misplaced(self) -> dict[int, str]:
-        """What is wrong with rows that go on under no heading, by row number: a separator without quotes shifted them.
+        """Problems of rows that go on under no heading, by row number: a separator without quotes shifted them.
 
         In a CSV file, a row of one cell is what comes after a line break without quotes.
         The first column may lack a heading: pandas and R write the names of rows there. In a workbook, a note may be
-        beside the table, after a blank cell.
+        next to the table, after a blank cell.
         """
         headings = self.rows[0][1] if self.rows else ()
         width, bare = len(headings), [column for column, cell in enumerate(headings) if column and is_blank(cell)]
@@ -134,12 +134,12 @@ def column_letters(column: int) -> str:
 
 
 def is_blank(value: object) -> bool:
-    """Whether a cell is empty, or holds nothing but white space."""
+    """True if a cell is empty, or holds nothing but white space."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 
 def artefact(value: object) -> str | None:
-    """What a spreadsheet program made of a cell: a date, an error, another number; None for what was typed."""
+    """The name of what a spreadsheet program made of a cell: a date, an error, another number; None if it was typed."""
     if isinstance(value, date | time | timedelta):
         return f"{value}, which the spreadsheet program converted to a date or time"
     if isinstance(value, Formatted):

@@ -12,10 +12,10 @@ from medjudge.files import write_json, write_whole
 from medjudge.judge.cascade import CascadeRecord, read_cascade
 from medjudge.judge.pairs import compared_by
 from medjudge.judge.panel import PanelRecord, read_panel_record
-from medjudge.report.board_key import BoardKey, board_key
-from medjudge.report.contents import models_apart, names_apart
+from medjudge.report.boards import BoardKey, board_key
+from medjudge.report.contents import distinct_model_names, distinct_run_names
 from medjudge.report.page import write_page
-from medjudge.report.tables import Board, Kind, agreement_csv, latex, markdown, rates_csv
+from medjudge.report.tables import JudgedRun, Kind, agreement_csv, latex, markdown, rates_csv
 from medjudge.store import Run
 from medjudge.validation.status import ValidationStatus
 from medjudge.validation.study_file import read_study
@@ -35,7 +35,7 @@ from medjudge.workflows.which_judge import judge_of_run
 
 @dataclass(frozen=True)
 class Scores:
-    """What `scores.json` of a run holds, and how many answers no judgment scored.
+    """The content of `scores.json` of a run, and how many answers no judgment scored.
 
     Attributes:
         judge: The judge's name.
@@ -124,7 +124,7 @@ class Leaderboard:
 
 @dataclass(frozen=True)
 class Report:
-    """What was written, and what it says.
+    """The files written, and what they say.
 
     Attributes:
         page: The HTML page.
@@ -185,7 +185,7 @@ def write_report(
     write_page(page, folders, language, earlier)
     files = []
     if plots is not None:
-        from medjudge.report.plot_files import write_plots  # matplotlib is an extra
+        from medjudge.report.plots import write_plots  # matplotlib is an extra
 
         files = write_plots(plots, folders, language)
     notes = dict.fromkeys(note for folder in folders for note in folder.notes())
@@ -200,7 +200,9 @@ def _leaderboards(runs: Sequence[Run], judges: Sequence[str]) -> list[Leaderboar
     boards = []
     for key, scored_runs in by_board.items():
         rates = [scores.models for _, scores in scored_runs]
-        names = models_apart(names_apart([run for run, _ in scored_runs]), [list(models) for models in rates])
+        names = distinct_model_names(
+            distinct_run_names([run for run, _ in scored_runs]), [list(models) for models in rates]
+        )
         models = {
             name: rate
             for names_of_run, rates_of_run in zip(names, rates, strict=True)
@@ -236,7 +238,7 @@ def tables_for_papers(
     judges = [judge_of_run(folder, judge) for folder in folders]
     if format == "csv" and "agreement" in kinds and len(kinds) > 1:
         raise InputError("--format csv: agreement has columns of its own; give --table agreement alone")
-    boards = [_board(*row) for row in zip(names_apart(folders), folders, judges, strict=True)]
+    boards = [_judged_run(*row) for row in zip(distinct_run_names(folders), folders, judges, strict=True)]
     if "agreement" in kinds and not any(board.study for board in boards):
         raise InputError(
             f"--table agreement: nothing is measured yet; run "
@@ -248,10 +250,10 @@ def tables_for_papers(
     return TableText(text, tuple(dict.fromkeys(note for board in boards for note in board.notes)))
 
 
-def _board(name: str, run: Run, judge_name: str) -> Board:
+def _judged_run(name: str, run: Run, judge_name: str) -> JudgedRun:
     scores, study = write_scores(run, judge_name), read_study(run, judge_name)
     questions = run.questions()
-    return Board(
+    return JudgedRun(
         name,
         judge_name,
         board_key(run, judge_name),

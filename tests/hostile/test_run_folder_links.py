@@ -13,10 +13,9 @@ from medjudge.annotate.add_scores import add_scores
 from medjudge.errors import InputError
 from medjudge.files import appending, write_whole
 from medjudge.records import Answer
-from medjudge.report import plot_files
-from medjudge.report.drawing import drawn
+from medjudge.report import plots
+from medjudge.report.drawing import Plot, drawn
 from medjudge.report.inspect_logs import write_inspect_logs
-from medjudge.report.plots import Plot
 from medjudge.store import Run, append_lines, write_records
 
 PRECIOUS = "precious\n{half a line"
@@ -126,7 +125,7 @@ def test_scores_plots_and_logs_are_for_their_owner(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        plot_files, "board_plots", lambda board, words: [Plot("small", drawn("Small", 0.1, lambda figure: None), "")]
+        plots, "board_plots", lambda board, words: [Plot("small", drawn("Small", 0.1, lambda figure: None), "")]
     )
     run = Run(sample_run)
     model = run.answers()[0].model
@@ -137,7 +136,7 @@ def test_scores_plots_and_logs_are_for_their_owner(
     assert _mode(run.physicians_file) == 0o660  # a group that was let in stays
     before = os.umask(0o022)
     try:
-        plot_files.write_plots(tmp_path / "plots", [run])
+        plots.write_plots(tmp_path / "plots", [run])
         logs = write_inspect_logs(run, "similarity", tmp_path / "logs")
     finally:
         os.umask(before)

@@ -49,11 +49,11 @@ def test_every_import_is_a_declared_dependency() -> None:
 
 
 def test_libraries_whose_insides_are_used_are_bounded_on_both_sides() -> None:
-    """peft's and trl's private hooks are overridden, and vLLM pins torch: a newer version is tried out first."""
+    """Private hooks of peft, trl, openpyxl are overridden, and vLLM pins torch: a newer version is tried out first."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     lines = [*project["dependencies"], *project["optional-dependencies"]["vllm"]]
     bounds = {found[1]: found[2] for line in lines if (found := re.match(r"([\w-]+)(.*)", line))}
-    for name in ("torch", "transformers", "peft", "trl", "vllm"):
+    for name in ("torch", "transformers", "peft", "trl", "openpyxl", "vllm"):
         specifiers = SpecifierSet(bounds[name])
         assert {each.operator for each in specifiers} == {">=", "<"}, name
         if name != "vllm":

@@ -1,7 +1,10 @@
 """Runs to report on."""
 
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from medjudge.benchmark.sample import sample_folder
 from medjudge.files import write_json
 from medjudge.records import Judgment, PhysicianScore
+from medjudge.scale import median_level
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.statistics.estimates import Estimate
 from medjudge.store import Run, write_records
@@ -31,7 +35,7 @@ def validated(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for answer in answers:
             weights = np.exp(-np.square(np.arange(1, 6) - level[answer.key] - draw.normal(0, noise)))
             probabilities = (weights / weights.sum()).round(6).tolist()
-            score = int(np.argmax(probabilities)) + 1
+            score = median_level(np.array(probabilities))
             judgments.append(
                 Judgment(
                     question_id=answer.question_id,
@@ -76,3 +80,23 @@ def validated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(validated: Path, tmp_path: Path) -> Run:
     """A copy that a test may change."""
     return Run(Path(shutil.copytree(validated, tmp_path / "copy")))
+
+
+@pytest.fixture
+def open_report(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Writes the report of some runs and opens it in Chromium at an address; see `watched` for what fails the test."""
+    from browsing import watched
+
+    from medjudge.report.page import write_page
+
+    with ExitStack() as tabs:
+
+        def report(*runs: Run, address: str = "", language: str = "en", **options: Any) -> Any:
+            write_page(tmp_path / "report.html", runs, language)
+            page = tabs.enter_context(watched(request.getfixturevalue("browser"), **options))
+            page.goto((tmp_path / "report.html").as_uri() + address)
+            if options.get("java_script_enabled", True):
+                page.locator("html[data-ready]").wait_for(state="attached")
+            return page
+
+        yield report

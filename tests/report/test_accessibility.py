@@ -1,16 +1,12 @@
 """axe-core finds nothing serious on the pages that people read, in a real browser; `.ci/run` brings axe-core by npm."""
 
 import os
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
-from fastapi import FastAPI
+from browsing import PATIENCE, served
 from folder_of_runs import add_run, three_months
 from playwright.sync_api import Browser, Page
 
@@ -21,7 +17,6 @@ from medjudge.annotate.serve import annotation_app
 from medjudge.report.page import write_page
 from medjudge.report.site_app import site_app
 
-PATIENCE = 120_000
 LOOKS = [(width, scheme) for width in (1280, 400) for scheme in ("light", "dark")]
 SERIOUS = """() => axe.run(document, { resultTypes: ["violations"] }).then((result) => result.violations
   .filter((one) => ["serious", "critical"].includes(one.impact))
@@ -54,21 +49,6 @@ def tab(browser: Browser, axe: str) -> Iterator[Any]:
     yield opened
     for context in contexts:
         context.close()
-
-
-@contextmanager
-def served(app: FastAPI) -> Iterator[str]:
-    """The address of an app that is served on loopback."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
 
 
 @pytest.mark.slow

@@ -1,14 +1,12 @@
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from medjudge.errors import InputError
 from medjudge.report.changes import changes
 from medjudge.report.contents import Contents, read_contents
 from medjudge.report.page import write_page
-from medjudge.report.ties import paired_difference
 from medjudge.store import Run, write_records
 
 
@@ -91,16 +89,3 @@ def test_the_command_writes_what_changed(medjudge, run, later) -> None:
     refused = medjudge("report", later.path, "--judge", "gpt", "--since", run.path / "nowhere")
     assert refused.returncode == 2
     assert "nowhere" in refused.stderr
-
-
-def test_a_difference_is_paired_over_conversations() -> None:
-    before = np.array([False] * 30 + [True] * 10)
-    now = np.ones(40, dtype=bool)
-    rise = paired_difference(now, before, np.arange(40).astype(str))
-    assert rise.value == 75
-    assert 50 < rise.low < 75 < rise.high < 95
-    assert not rise.tie
-    assert paired_difference(now, before, (np.arange(40) % 20).astype(str)).tie  # 20 conversations are too few
-    level = paired_difference(now, now, np.arange(40).astype(str))
-    assert level.value == 0
-    assert level.low < 0 < level.high

@@ -1,9 +1,9 @@
 import pytest
 
 from medjudge.records import Answer
-from medjudge.report.contents import read_contents
-from medjudge.report.effort import Effort, duration, effort
+from medjudge.report.contents import Effort, effort, read_contents
 from medjudge.report.page import write_page
+from medjudge.report.words import duration
 from medjudge.store import Run, write_records
 
 

@@ -7,8 +7,8 @@ from medjudge.judge.study_summary import AgainstKind
 from medjudge.records import Judgment
 from medjudge.report.boards import Board, leaderboards
 from medjudge.report.contents import read_contents
+from medjudge.report.paired import Difference
 from medjudge.report.sections import studies_of
-from medjudge.report.ties import Difference
 from medjudge.report.verdict import banner, verdict
 from medjudge.report.words import Words
 from medjudge.store import Run, write_records

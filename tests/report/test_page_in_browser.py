@@ -1,23 +1,19 @@
 """The report as a reader has it: opened from a file in headless Chromium, with the network watched."""
 
 import re
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from browsing import PATIENCE
+from playwright.sync_api import Page, expect
 
 from medjudge.records import Answer, Judgment, MTGDimensions, PhysicianScore, Question, invisible
 from medjudge.report.page import write_page
 from medjudge.rounds import level_of, scored_rounds
 from medjudge.scale import consensus
 from medjudge.store import Run, write_records
-
-PATIENCE = 120_000
-"""Milliseconds that a busy machine may take for anything."""
-expect.set_options(timeout=PATIENCE)
 
 HOSTILE = (
     "</script><script>window.ran = 1</script><img src=x onerror=\"window.ran = 2\"><svg/onload='window.ran = 3'>"
@@ -29,39 +25,6 @@ SHOWN = HOSTILE.translate(PICTURES)
 NAME = HOSTILE.replace("\x00", "")  # ids and models with NUL are refused
 NAME_SHOWN = NAME.translate(PICTURES)
 RATER = "".join(character for character in HOSTILE if not invisible(character))  # others are refused
-
-
-@pytest.fixture
-def open_report(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
-    """Writes the report of some runs and opens it; a request, a dialog or an error of the script fails the test."""
-    wrong: list[str] = []
-    contexts = []
-
-    def report(*runs: Run, address: str = "#answers", **context: Any) -> Page:
-        file = tmp_path / "report.html"
-        write_page(file, runs)
-        contexts.append(browser.new_context(**context))
-        contexts[-1].set_default_timeout(PATIENCE)
-        page = contexts[-1].new_page()
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("dialog", lambda dialog: wrong.append(dialog.message))
-        page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
-        page.on("request", lambda sent: None if sent.url.startswith(("file:", "data:")) else wrong.append(sent.url))
-        page.goto(file.as_uri() + address)
-        if context.get("java_script_enabled", True):
-            page.locator("html[data-ready]").wait_for(state="attached")
-        return page
-
-    yield report
-    for context in contexts:
-        context.close()
-    assert wrong == []
-
-
-@pytest.fixture
-def run(validated: Path, tmp_path: Path) -> Run:
-    """A copy that a test may change."""
-    return Run(Path(shutil.copytree(validated, tmp_path / "copy")))
 
 
 @pytest.fixture
@@ -141,7 +104,7 @@ def test_nothing_that_stands_in_a_record_runs_and_all_of_it_is_read_literally(
     write_records(run.physicians_file, scores)
     run.update_manifest(notes=[HOSTILE], benchmark={"source": HOSTILE, "questions": 2, "sha256": "0" * 64})
 
-    page = open_report(run, conversation)
+    page = open_report(run, conversation, address="#answers")
     page.locator(".row").first.click()
     page.get_by_role("button", name="Raw text").click()
     for place in (0, 1):
@@ -180,7 +143,7 @@ def test_the_policy_refuses_what_the_pages_own_script_does_not_need(run, browser
 
 
 def test_filters_find_what_the_records_hold(run, open_report) -> None:
-    page = open_report(run)
+    page = open_report(run, address="#answers")
     answers, questions = run.answers(), {question.id: question for question in run.questions()}
     level = {key: level_of(rounds) for key, rounds in scored_rounds(run.judgments("mine")).items()}
     usable = {judgment.answer_key: sum(judgment.probabilities[3:]) for judgment in run.judgments("mine")}
@@ -225,7 +188,7 @@ def test_filters_find_what_the_records_hold(run, open_report) -> None:
 
 
 def test_every_text_is_searched(conversation, open_report) -> None:
-    page = open_report(conversation)
+    page = open_report(conversation, address="#answers")
     assert search(page, "出院小结") == 4  # the question, and what was answered to it
     assert search(page, "漏了随访") == 1  # a comment
     assert search(page, "完整 诊断") == 4  # rationale and checklist: both words
@@ -286,7 +249,7 @@ def test_markdown_is_rendered_and_shown_raw_on_request(conversation, open_report
 
 
 def test_the_list_is_read_with_the_keyboard(run, open_report) -> None:
-    page = open_report(run, viewport={"width": 1200, "height": 700})
+    page = open_report(run, viewport={"width": 1200, "height": 700}, address="#answers")
     page.locator("#list").focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowUp", "PageDown"):
         page.keyboard.press(key)
@@ -306,14 +269,14 @@ def test_the_list_is_read_with_the_keyboard(run, open_report) -> None:
 
 
 def test_only_the_rows_seen_are_in_the_page(run, open_report) -> None:
-    page = open_report(run, viewport={"width": 1200, "height": 700})
+    page = open_report(run, viewport={"width": 1200, "height": 700}, address="#answers")
     page.locator("#list").evaluate("list => { list.scrollTop = list.scrollHeight / 2 }")
     expect(page.locator(".row").first).not_to_have_attribute("aria-posinset", "1")
     assert 5 < page.locator(".row").count() < 40
 
 
 def test_runs_of_different_benchmarks_stand_apart(run, conversation, open_report) -> None:
-    page = open_report(run, conversation)
+    page = open_report(run, conversation, address="#answers")
     expect(page.locator("#leaderboard .notice")).to_contain_text("2 benchmarks")
     assert page.locator(".leaders").count() == 4
     assert choose(page, run="1") == 8
@@ -322,7 +285,7 @@ def test_runs_of_different_benchmarks_stand_apart(run, conversation, open_report
 
 def test_a_board_says_whether_its_judge_was_signed(run, open_report) -> None:
     run.update_manifest(judges={"mine": {"signature": "unsigned"}, "gpt": {"signature": None}})
-    trust = open_report(run, java_script_enabled=False).locator("#trust")
+    trust = open_report(run, java_script_enabled=False, address="#answers").locator("#trust")
     mine, gpt = (trust.locator(f"#trust-board-{number} + dl dd") for number in (1, 0))
     expect(mine.first).to_contain_text(re.compile("; judge's files: unsigned$"))
     expect(trust).to_contain_text("medjudge judge verify")
@@ -330,7 +293,7 @@ def test_a_board_says_whether_its_judge_was_signed(run, open_report) -> None:
 
 
 def test_leader_and_evaluator_need_no_script(run, open_report) -> None:
-    page = open_report(run, java_script_enabled=False)
+    page = open_report(run, java_script_enabled=False, address="#answers")
     assert page.locator(".leaders").first.is_visible()
     assert page.locator(".plots img").count() == 5
     assert page.locator("#validation .verdict").is_visible()

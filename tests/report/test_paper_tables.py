@@ -9,8 +9,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from medjudge.records import Judgment, PhysicianScore, Question
-from medjudge.report.board_key import BoardKey
-from medjudge.report.tables import Board, agreement_csv, latex, markdown, rates_csv
+from medjudge.report.boards import BoardKey
+from medjudge.report.tables import JudgedRun, agreement_csv, latex, markdown, rates_csv
 from medjudge.validation.records import Study
 from medjudge.validation.status import validation_statuses
 from medjudge.validation.study import Settings, agreement_study
@@ -35,12 +35,12 @@ NAMES = [
 
 
 @pytest.fixture
-def board(question: Callable[..., Question]) -> Callable[..., Board]:
+def board(question: Callable[..., Question]) -> Callable[..., JudgedRun]:
     """The board of a run in which each model scored at a question what it is told to, in the questions' order."""
 
     def build(
         levels: dict[str, list[int | None]], run: str = "run_1", benchmark: str = "q", study: Any = None
-    ) -> Board:
+    ) -> JudgedRun:
         count = len(next(iter(levels.values())))
         questions = [
             question(id=f"q{n}", category="MK" if n % 2 else "MTG", subcategory="Drugs_& co" if n % 2 else "")
@@ -53,7 +53,7 @@ def board(question: Callable[..., Question]) -> Callable[..., Board]:
             for model, all_levels in levels.items()
             for n, level in enumerate(all_levels)
         ]
-        return Board(
+        return JudgedRun(
             run=run,
             judge="j&j",
             key=BoardKey(benchmark, "s", "j&j", None),

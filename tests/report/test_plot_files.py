@@ -6,7 +6,7 @@ from matplotlib.image import imread
 
 from medjudge.files import write_json
 from medjudge.report import drawing
-from medjudge.report.plot_files import write_plots
+from medjudge.report.plots import write_plots
 from medjudge.store import Run
 
 STUDY = ("agreement", "confusion", "calibration", "risk-coverage", "ranking")

@@ -9,7 +9,6 @@ import pytest
 from example_study import example_study
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.figure import Figure
 
 from medjudge.judge.study_summary import ConformalSets, Measures
 from medjudge.report import drawing, plots
@@ -70,14 +69,14 @@ def study() -> Study:
     )
 
 
-def texts(figure: Figure | None) -> list[str]:
-    assert figure is not None
-    svg = drawing.as_svg(figure)
+def texts(plot: drawing.Plot | None) -> list[str]:
+    assert plot is not None
+    svg = drawing.as_svg(plot.figure)
     return [element.text or "" for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
 
 
-def shown_text(figure: Figure | None) -> str:
-    return " ".join(texts(figure))
+def shown_text(plot: drawing.Plot | None) -> str:
+    return " ".join(texts(plot))
 
 
 def test_titles_say_what_is_seen(study) -> None:
@@ -159,7 +158,7 @@ def test_names_are_text_whatever_stands_in_them(study) -> None:
 
 
 def test_thirteen_models_of_the_same_rates_stay_readable(study) -> None:
-    svg = drawing.as_svg(plots.ranking_plot(study))
+    svg = drawing.as_svg(plots.ranking_plot(study).figure)
     heights = sorted(float(y) for y in re.findall(r'y="([\d.]+)"[^>]*>model \d+<', svg))
     assert len(heights) == 13
     assert min(after - before for before, after in pairwise(heights)) > 10  # points; the font has 8.5
@@ -192,7 +191,7 @@ def test_labels_are_cut_to_columns() -> None:
 def test_chinese_plots_say_everything_in_chinese(study) -> None:
     words = Words("zh")
     for plot in plots.plots(study, words):
-        shown = re.sub("GPT-4o|physicians|model \\d+", "", f"{shown_text(plot.figure)} {plot.alt} {plot.rows[0]}")
+        shown = re.sub("GPT-4o|physicians|model \\d+", "", f"{shown_text(plot)} {plot.alt} {plot.rows[0]}")
         assert re.search("[\u4e00-\u9fff]", shown)
         assert re.findall("[a-z]{3,}", shown) == []
     agreement = "".join(texts(plots.agreement_plot(study, words)))
@@ -223,5 +222,5 @@ def test_lines_of_wide_characters_end_within_the_width() -> None:
 
 def test_without_a_font_for_it_a_plot_with_chinese_has_no_png(study, monkeypatch) -> None:
     monkeypatch.setattr(drawing, "_wide_fonts", tuple)
-    assert drawing.as_png(plots.agreement_plot(study, Words("zh"))) is None
-    assert drawing.as_png(plots.agreement_plot(study)).startswith(b"\x89PNG")
+    assert drawing.as_png(plots.agreement_plot(study, Words("zh")).figure) is None
+    assert drawing.as_png(plots.agreement_plot(study).figure).startswith(b"\x89PNG")

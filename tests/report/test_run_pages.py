@@ -155,7 +155,7 @@ def test_rates_over_time_and_what_changed(runs) -> None:
 def test_a_change_that_is_more_than_chance_is_said_first(runs) -> None:
     page = browser_of(runs).get("/over-time").text
     assert "Over time model-b rose from 25.0 % to 75.0 % since august ." in content_of(page)
-    assert "Since the previous run, model-b rose by 50.0 points" in page
+    assert "model-b rose from 25.0 % to 75.0 % since august. Usability rates by run" in page
 
 
 def test_each_judge_and_benchmark_is_compared_on_its_own(runs) -> None:

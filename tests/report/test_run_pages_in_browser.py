@@ -1,45 +1,25 @@
 """The pages of several runs in a real browser: from the index to a report, sorting, files saved, the theme."""
 
 import csv
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import uvicorn
+from browsing import served, watched
 from folder_of_runs import three_months
 from playwright.sync_api import Browser, Page, expect
 
 from medjudge.report.site_app import site_app
 
-PATIENCE = 120_000
-expect.set_options(timeout=PATIENCE)
-
 
 @pytest.fixture
 def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
-    """The index of three runs; whatever a script or the pages' policy complains of fails the test."""
+    """The index of three runs."""
     app = site_app(three_months(tmp_path / "runs"), frozenset({"127.0.0.1"}))
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    wrong: list[str] = []
-    context = browser.new_context(color_scheme="light")
-    context.set_default_timeout(PATIENCE)
-    page = context.new_page()
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
-    page.route("**/favicon.ico", lambda route: route.fulfill(status=204))
-    page.goto(f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/")
-    page.locator("html[data-ready]").wait_for(state="attached")
-    yield page
-    context.close()
-    server.should_exit = True
-    thread.join()
-    assert wrong == []
+    with served(app) as address, watched(browser, color_scheme="light") as page:
+        page.goto(f"{address}/")
+        page.locator("html[data-ready]").wait_for(state="attached")
+        yield page
 
 
 def test_from_the_index_to_a_report_and_to_what_changed(page: Page) -> None:

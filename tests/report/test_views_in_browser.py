@@ -1,43 +1,12 @@
 """The parts of the report as a reader moves between them: tabs, addresses, sorting, files saved, light and dark."""
 
 import csv
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from matplotlib.image import imread
-from playwright.sync_api import Browser, Page, expect
-
-from medjudge.report.page import write_page
-from medjudge.store import Run
-
-PATIENCE = 120_000
-expect.set_options(timeout=PATIENCE)
-
-
-@pytest.fixture
-def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
-    """Opens the report of some runs at an address; an error of its script fails the test."""
-    wrong: list[str] = []
-    contexts = []
-
-    def report(*runs: Run, address: str = "", language: str = "en", **context: Any) -> Page:
-        file = tmp_path / "report.html"
-        write_page(file, runs, language)
-        contexts.append(browser.new_context(**context))
-        contexts[-1].set_default_timeout(PATIENCE)
-        page = contexts[-1].new_page()
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
-        page.goto(file.as_uri() + address)
-        page.locator("html[data-ready]").wait_for(state="attached")
-        return page
-
-    yield report
-    for context in contexts:
-        context.close()
-    assert wrong == []
+from playwright.sync_api import Page, expect
 
 
 def saved(page: Page, button: Any) -> bytes:
@@ -46,8 +15,8 @@ def saved(page: Page, button: Any) -> bytes:
     return Path(download.value.path()).read_bytes()
 
 
-def test_one_part_and_one_judge_are_seen_at_a_time(run, opened) -> None:
-    page = opened(run, viewport={"width": 1280, "height": 900})
+def test_one_part_and_one_judge_are_seen_at_a_time(run, open_report) -> None:
+    page = open_report(run, viewport={"width": 1280, "height": 900})
     expect(page.locator("section.board:visible")).to_have_count(1)
     expect(page.locator(".finding:visible p")).to_have_count(3)
     assert page.locator(".finding:visible").bounding_box()["y"] < 300
@@ -67,8 +36,8 @@ def test_one_part_and_one_judge_are_seen_at_a_time(run, opened) -> None:
     expect(page.locator("nav.main a[aria-current]")).to_have_text("Validation")
 
 
-def test_filters_are_in_the_address(run, opened) -> None:
-    page = opened(run, address="#answers?judge=mine&score=unusable&uncertain=on&words=%E8%8D%AF")
+def test_filters_are_in_the_address(run, open_report) -> None:
+    page = open_report(run, address="#answers?judge=mine&score=unusable&uncertain=on&words=%E8%8D%AF")
     expect(page.locator("#filters [name=judge]")).to_have_value("mine")
     expect(page.locator("#filters [name=uncertain]")).to_be_checked()
     expect(page.locator("#filters [name=words]")).to_have_value("药")
@@ -81,13 +50,13 @@ def test_filters_are_in_the_address(run, opened) -> None:
     address = page.evaluate("location.hash")
     assert address.endswith("?score=2")
     found, title = page.locator("#count").inner_text(), page.locator("#detail h3").inner_text()
-    again = opened(run, address=address)
+    again = open_report(run, address=address)
     expect(again.locator("#detail h3")).to_have_text(title)
     expect(again.locator("#count")).to_have_text(found)
 
 
-def test_two_models_stand_side_by_side_on_a_question(run, opened) -> None:
-    page = opened(run, viewport={"width": 1280, "height": 900}, address="#answer/0/MK-en-01/model-a/0")
+def test_two_models_stand_side_by_side_on_a_question(run, open_report) -> None:
+    page = open_report(run, viewport={"width": 1280, "height": 900}, address="#answer/0/MK-en-01/model-a/0")
     page.locator("#filters [name=beside]").select_option('"model-d"')
     headings = page.locator("#detail .beside > div > h4", has_text="Answer by")
     expect(headings).to_have_text(["Answer by model-a", "Answer by model-d"])
@@ -99,19 +68,19 @@ def test_two_models_stand_side_by_side_on_a_question(run, opened) -> None:
     first, second = (page.locator("#detail .said").nth(place).bounding_box() for place in (0, 1))
     assert abs(first["y"] - second["y"]) < 5
     assert first["x"] + first["width"] < second["x"]
-    again = opened(run, address=page.evaluate("location.hash"))
+    again = open_report(run, address=page.evaluate("location.hash"))
     expect(again.locator("#detail .said")).to_have_count(2)
 
 
 @pytest.mark.parametrize("address", ["#answers?score=nonsense&judge=nobody&unknown=1", "#nowhere", "#%E7%9"])
-def test_an_address_that_names_nothing_shows_the_page(run, opened, address) -> None:
-    page = opened(run, address=address)
+def test_an_address_that_names_nothing_shows_the_page(run, open_report, address) -> None:
+    page = open_report(run, address=address)
     expect(page.locator(".part:visible")).to_have_count(1)
     assert page.evaluate("[...new FormData(form).values()].every((value) => value === '')")
 
 
-def test_columns_are_sorted_by_number_and_by_name(run, opened) -> None:
-    page = opened(run)
+def test_columns_are_sorted_by_number_and_by_name(run, open_report) -> None:
+    page = open_report(run)
     table = page.locator("section.board:visible .leaders")
     models = table.locator("tbody th[scope=row]")
     rates = table.locator("tbody td.most")
@@ -126,8 +95,8 @@ def test_columns_are_sorted_by_number_and_by_name(run, opened) -> None:
     assert models.all_inner_texts() == sorted(first)
 
 
-def test_every_table_and_every_plot_is_saved_as_csv_and_png(run, opened) -> None:
-    page = opened(run)
+def test_every_table_and_every_plot_is_saved_as_csv_and_png(run, open_report) -> None:
+    page = open_report(run)
     savers = page.locator(".savers")
     assert page.locator("table:not(#answers table), .plots img").count() == savers.count()
     for kind in ("CSV", "PNG"):
@@ -151,8 +120,8 @@ def test_every_table_and_every_plot_is_saved_as_csv_and_png(run, opened) -> None
     assert f"{float(overall[2]):.1f}" in shown
 
 
-def test_the_picture_of_a_table_shows_all_of_it(run, opened, tmp_path) -> None:
-    page = opened(run, viewport={"width": 400, "height": 900}, color_scheme="light")
+def test_the_picture_of_a_table_shows_all_of_it(run, open_report, tmp_path) -> None:
+    page = open_report(run, viewport={"width": 400, "height": 900}, color_scheme="light")
     frame = page.locator("section.board:visible .scroll:has(.leaders)")
     frame.evaluate("element => element.scrollTo(200, 0)")
     data = saved(page, page.locator("section.board:visible .scroll:has(.leaders) + .savers button", has_text="PNG"))
@@ -168,15 +137,15 @@ def test_the_picture_of_a_table_shows_all_of_it(run, opened, tmp_path) -> None:
     assert frame.evaluate("element => element.scrollLeft") == 200
 
 
-def test_a_name_that_looks_like_a_formula_stays_text_in_a_spreadsheet(run, opened) -> None:
-    page = opened(run)
+def test_a_name_that_looks_like_a_formula_stays_text_in_a_spreadsheet(run, open_report) -> None:
+    page = open_report(run)
     cells = ["=1+1", "@x", "-x", "-3.5", "+2.0 (1 to 3)", 'a "b", c', "plain"]
     expected = ["'=1+1", "'@x", "'-x", "-3.5", "+2.0 (1 to 3)", '"a ""b"", c"', "plain"]
     assert page.evaluate("cells => cells.map(csvCell)", cells) == expected
 
 
-def test_the_theme_is_chosen_and_kept(run, opened) -> None:
-    page = opened(run, color_scheme="light")
+def test_the_theme_is_chosen_and_kept(run, open_report) -> None:
+    page = open_report(run, color_scheme="light")
 
     def background() -> str:
         return page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -189,8 +158,8 @@ def test_the_theme_is_chosen_and_kept(run, opened) -> None:
     assert background() == light
 
 
-def test_a_phone_scrolls_tables_inside_their_frame(run, opened) -> None:
-    page = opened(run, viewport={"width": 400, "height": 800})
+def test_a_phone_scrolls_tables_inside_their_frame(run, open_report) -> None:
+    page = open_report(run, viewport={"width": 400, "height": 800})
     for address in ("#board-1", "#trust", "#study-0", "#answers", "#answer/0/MK-zh-01/model-a/0"):
         page.evaluate("address => { location.hash = address }", address)
         page.wait_for_timeout(50)
@@ -225,8 +194,8 @@ ENGLISH = """names => {
 """Texts of the page, with what people and models wrote left out, that hold an English word."""
 
 
-def test_no_english_text_is_left_in_the_chinese_page(run, opened) -> None:
-    page = opened(run, language="zh", address="#answer/0/MK-zh-01/model-a/0?beside=%22model-b%22")
+def test_no_english_text_is_left_in_the_chinese_page(run, open_report) -> None:
+    page = open_report(run, language="zh", address="#answer/0/MK-zh-01/model-a/0?beside=%22model-b%22")
     expect(page.locator("#detail h3")).to_be_visible()
     assert page.evaluate(ENGLISH, NAMES) == []
     page.locator("#filters [name=score]").select_option("0")

@@ -12,47 +12,11 @@ const form = byId("filters");
 const list = byId("list");
 const detail = byId("detail");
 
-// --- Unpacking: see packing.py --------------------------------------------------------------------------------------
+// --- Unpacking: see page.py -----------------------------------------------------------------------------------------
 
-const SIGNS = new Uint8Array(128);
-for (let sign = 0x21, value = 0; sign < 0x7f; sign++) if (!"<>&".includes(String.fromCharCode(sign))) SIGNS[sign] = value++;
-
-/** Two signs hold thirteen bits; a last single one holds six. */
-function bytesOf(text) {
-  const bytes = new Uint8Array(Math.floor((13 * (text.length >> 1) + 6 * (text.length % 2)) / 8));
-  let bits = 0;
-  let held = 0;
-  for (let place = 0, to = 0; place < text.length; place += 2) {
-    const first = SIGNS[text.charCodeAt(place)];
-    const alone = place + 1 === text.length;
-    bits = alone ? (bits << 6) | first : (bits << 13) | (first * 91 + SIGNS[text.charCodeAt(place + 1)]);
-    for (held += alone ? 6 : 13; held >= 8; held -= 8) bytes[to++] = bits >> (held - 8);
-    bits &= (1 << held) - 1;
-  }
-  return bytes;
-}
-
-let alphabet;
-
-function readAlphabet() {
-  const bytes = bytesOf(byId("alphabet").textContent);
-  alphabet = new Uint16Array(bytes.length / 2);
-  for (let rank = 0; rank < alphabet.length; rank++) alphabet[rank] = bytes[2 * rank] | (bytes[2 * rank + 1] << 8);
-}
-
-async function unpacked(block) {
-  const packed = new Blob([bytesOf(byId(`block-${block}`).textContent)]);
-  const stream = packed.stream().pipeThrough(new DecompressionStream("deflate"));
-  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
-  const single = 256 - Math.max(0, Math.ceil((alphabet.length - 256) / 255));
-  const units = new Uint16Array(bytes.length);
-  let length = 0;
-  for (let place = 0; place < bytes.length; length++) {
-    let rank = bytes[place++];
-    if (rank >= single) rank = single + (rank - single) * 256 + bytes[place++];
-    units[length] = alphabet[rank];
-  }
-  return JSON.parse(new TextDecoder("utf-16le", { ignoreBOM: true }).decode(units.subarray(0, length)));
+function unpacked(block) {
+  const bytes = Uint8Array.from(atob(byId(`block-${block}`).textContent), (sign) => sign.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
 }
 
 const opened = new Map();
@@ -67,7 +31,6 @@ function open(block) {
 let categories, runs, total;
 
 async function readIndex() {
-  readAlphabet();
   ({ categories, runs, texts } = await open(0));
   total = 0;
   let block = 1;
@@ -267,30 +230,14 @@ function marked(text) {
   return [...pieces, shown.slice(end)];
 }
 
-// A text with Markdown comes with its rendering woven in: see rendered.py. Elements are built one by one, by name.
-const ELEMENTS = ["p", "br", "strong", "em", "s", "code", "pre", "blockquote", "hr", "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td"];
-const FIRST_MARK = 0xfdd0;
-const END_MARK = FIRST_MARK + 30;
-const HIDDEN_MARK = FIRST_MARK + 31;
-const ORDERED = String.fromCharCode(FIRST_MARK + ELEMENTS.indexOf("ol"));
-const MARKS = new RegExp(`${ORDERED}\\d*|[\ufdd0-\ufdef]`, "gu");
+// A text with Markdown comes with the elements of its rendering: see cases.py. They are built one by one, by name.
 
-const rawOf = (text) => (Array.isArray(text) ? text[0].replace(MARKS, "") : text);
+const rawOf = (text) => (Array.isArray(text) ? text[0] : text);
 
 /** The elements of a text's rendering. */
-function rendering([woven]) {
+function rendering([, nodes]) {
   const root = document.createDocumentFragment();
-  const within = [root];
-  let hidden = false;
-  for (const piece of woven.split(/([\ufdd0-\ufdef])/u)) {
-    const code = piece.length === 1 ? piece.charCodeAt(0) : 0;
-    if (code === HIDDEN_MARK) hidden = !hidden;
-    else if (code === END_MARK) within.pop();
-    else if (code >= FIRST_MARK && code < END_MARK) begin(ELEMENTS[code - FIRST_MARK], within);
-    else if (hidden || !piece) continue;
-    else if (within.at(-1).nodeName === "OL") within.at(-1).start = Number(piece);
-    else within.at(-1).append(...marked(piece));
-  }
+  fill(root, nodes);
   for (const table of root.querySelectorAll("table")) {
     const frame = element("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("Table") });
     table.replaceWith(frame);
@@ -299,10 +246,12 @@ function rendering([woven]) {
   return root;
 }
 
-function begin(name, within) {
-  const made = element(name, {});
-  within.at(-1).append(made);
-  if (name !== "br" && name !== "hr") within.push(made);
+function fill(parent, nodes) {
+  for (const node of nodes) {
+    if (typeof node === "string") parent.append(...marked(node));
+    else if (typeof node === "number") parent.start = node;
+    else fill(parent.appendChild(element(node[0], {})), node.slice(1));
+  }
 }
 
 let showsRaw = false;

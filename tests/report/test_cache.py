@@ -1,25 +1,25 @@
 import pytest
 
-from medjudge.report.kept import Kept
+from medjudge.report.site_app import Cache
 
 
-def test_a_thing_is_made_again_for_another_state_only() -> None:
+def test_a_cached_value_is_made_again_for_another_state_only() -> None:
     made: list[str] = []
-    kept: Kept[str] = Kept(10)
+    cache: Cache[str] = Cache(10)
 
     def get(state: str) -> str:
-        return kept.get("page", state, lambda: made.append(state) or f"page of {state}")
+        return cache.get("page", state, lambda: made.append(state) or f"page of {state}")
 
     assert [get("a"), get("a"), get("b"), get("a")] == ["page of a", "page of a", "page of b", "page of a"]
     assert made == ["a", "b", "a"]
 
 
-def test_what_was_not_used_for_longest_goes_first_and_one_thing_always_stays() -> None:
-    kept: Kept[bytes] = Kept(5, len)
+def test_what_was_not_used_for_longest_goes_first_and_one_value_always_stays() -> None:
+    cache: Cache[bytes] = Cache(5, len)
     made: list[str] = []
 
     def get(key: str, size: int) -> int:
-        return len(kept.get(key, 0, lambda: made.append(key) or bytes(size)))
+        return len(cache.get(key, 0, lambda: made.append(key) or bytes(size)))
 
     for key, size in (("a", 2), ("b", 2), ("a", 2), ("c", 2), ("a", 2), ("b", 2), ("huge", 9), ("huge", 9)):
         assert get(key, size) == size
@@ -27,11 +27,11 @@ def test_what_was_not_used_for_longest_goes_first_and_one_thing_always_stays() -
 
 
 def test_what_failed_is_tried_again() -> None:
-    kept: Kept[int] = Kept(5)
+    cache: Cache[int] = Cache(5)
 
     def fails() -> int:
         raise ValueError("not now")
 
     with pytest.raises(ValueError, match="not now"):
-        kept.get("a", 0, fails)
-    assert kept.get("a", 0, lambda: 3) == 3
+        cache.get("a", 0, fails)
+    assert cache.get("a", 0, lambda: 3) == 3
