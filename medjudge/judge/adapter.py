@@ -110,6 +110,8 @@ def load_adapter(body: nn.Module, folder: Path, trainable: bool = False) -> "Pef
     from peft import PeftModel, get_peft_model_state_dict
 
     model = PeftModel.from_pretrained(body, str(folder), is_trainable=trainable)
+    # With a name, peft would ask the model hub for its config whenever the adapter's tensors are listed or saved.
+    model.peft_config["default"].base_model_name_or_path = ""
     saved = load_file(folder / ADAPTER_FILE)
     if saved.keys() != get_peft_model_state_dict(model).keys():
         raise ValueError(f"{ADAPTER_FILE} does not hold the tensors that {ADAPTER_CONFIG} describes")

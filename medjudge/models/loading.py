@@ -4,6 +4,8 @@ Code in a model's folder never runs, and weights are read from safetensors files
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -20,7 +22,7 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
-from transformers.utils.logging import disable_progress_bar
+from transformers.utils.logging import disable_progress_bar, get_verbosity, set_verbosity, set_verbosity_error
 
 from medjudge.errors import InputError, NetworkRefusedError
 from medjudge.files import read_json
@@ -58,7 +60,8 @@ def _loaded(auto: Any, model_id: str, revision: str | None, **options: Any) -> A
         place = located(model_id)
         _check_config(place, revision, of_weights="use_safetensors" in options)
         # False, not the default: without it, transformers asks on the terminal whether to run the code.
-        loaded = auto.from_pretrained(place, revision=revision, trust_remote_code=False, **options)
+        with _without_load_reports():
+            loaded = auto.from_pretrained(place, revision=revision, trust_remote_code=False, **options)
         if isinstance(loaded, torch.nn.Module):
             _require_finite(loaded)
         return loaded
@@ -71,6 +74,17 @@ def _loaded(auto: Any, model_id: str, revision: str | None, **options: Any) -> A
         if isinstance(error, ImportError) and attention not in (None, "eager"):
             raise InputError(f"attn_implementation {attention}: {' '.join(str(error).split())[:300]}") from None
         raise _explained(error, model_id, folder) from None
+
+
+@contextmanager
+def _without_load_reports() -> Iterator[None]:
+    """Keeps transformers from reporting the pooler that packaged encoders lack and that judges do not use."""
+    before = get_verbosity()
+    set_verbosity_error()
+    try:
+        yield
+    finally:
+        set_verbosity(before)
 
 
 def _explained(error: Exception, model_id: str, folder: Path) -> InputError:
