@@ -101,8 +101,8 @@ def _explained(error: Exception, model_id: str, folder: Path) -> InputError:
         return missing
     source = "no network is used (HF_HUB_OFFLINE)" if _offline() else "the hub was asked"
     return InputError(
-        f"model {model_id}: cannot be loaded; {source}. Give a folder with the model, or download it first with "
-        f"`hf download {quote(model_id)}` ({reason})"
+        f"model {model_id}: cannot be loaded; {source}. Name a folder with the model or a base that a package brings "
+        f"(`medjudge doctor` lists them), or download it first with `hf download {quote(model_id)}` ({reason})"
     )
 
 

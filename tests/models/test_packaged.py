@@ -183,5 +183,21 @@ def test_minilm_comes_from_its_package_with_its_published_weights() -> None:
 
 
 def test_a_model_that_cannot_be_fetched_says_how_to_get_it() -> None:
-    with pytest.raises(InputError, match=r"nobody/nothing: cannot be loaded; no network.*hf download nobody/nothing"):
+    ways = "a folder .* or a base that a package brings .*medjudge doctor.*hf download nobody/nothing"
+    with pytest.raises(InputError, match=rf"nobody/nothing: cannot be loaded; no network.*{ways}"):
         load_tokenizer("nobody/nothing")
+
+
+def test_a_packaged_encoder_is_loaded_without_a_report_and_the_callers_verbosity_is_kept(caplog, monkeypatch) -> None:
+    """transformers would list the pooler's weights, which the package lacks, and advise training."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity_warning()
+    try:
+        monkeypatch.setattr(logging.get_logger("transformers"), "propagate", True)
+        load_encoder(MULTILINGUAL_E5)
+        assert logging.get_verbosity() == logging.WARNING
+    finally:
+        logging.set_verbosity(before)
+    assert caplog.text == ""
