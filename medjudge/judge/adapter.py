@@ -1,6 +1,7 @@
 """Loads LoRA adapters of judge folders, with checks: peft itself accepts missing or extra tensors, and any config."""
 
 import re
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -109,7 +110,9 @@ def load_adapter(body: nn.Module, folder: Path, trainable: bool = False) -> "Pef
     # Imported here because it takes seconds, and judges without an adapter do not need it.
     from peft import PeftModel, get_peft_model_state_dict
 
-    model = PeftModel.from_pretrained(body, str(folder), is_trainable=trainable)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # peft reads a property that transformers renamed
+        model = PeftModel.from_pretrained(body, str(folder), is_trainable=trainable)
     # With a name, peft would ask the model hub for its config whenever the adapter's tensors are listed or saved.
     model.peft_config["default"].base_model_name_or_path = ""
     saved = load_file(folder / ADAPTER_FILE)
