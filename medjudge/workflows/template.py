@@ -50,7 +50,7 @@ def write_template(benchmark: str, format: str, out: Path, scheme: str | None = 
         InputError: The benchmark cannot be read, or openpyxl is missing for a workbook.
     """
     rows = _rows(benchmark, scheme)
-    data = _workbook(rows, out) if format == "xlsx" else answer_template(benchmark, format, scheme)
+    data = _workbook(rows) if format == "xlsx" else answer_template(benchmark, format, scheme)
     with replacing(out) as file:
         file.write(data)
     return len(rows)
@@ -61,14 +61,12 @@ def _rows(benchmark: str, scheme: str | None) -> list[tuple[str, ...]]:
     return [(question.id, question.prompt, "", "") for question in questions]
 
 
-def _workbook(rows: list[tuple[str, ...]], out: Path) -> bytes:
-    try:
-        from openpyxl import Workbook
-        from openpyxl.cell import WriteOnlyCell
-        from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
-        from openpyxl.utils import get_column_letter
-    except ImportError:
-        raise InputError(f"{out}: writing .xlsx needs openpyxl; pip install 'medjudge[annotate]'") from None
+def _workbook(rows: list[tuple[str, ...]]) -> bytes:
+    from openpyxl import Workbook  # takes a while to import
+    from openpyxl.cell import WriteOnlyCell
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+    from openpyxl.utils import get_column_letter
+
     book = Workbook(write_only=True)
     sheet = book.create_sheet("answers")
     for column, width in enumerate(_WIDTHS, 1):
