@@ -151,8 +151,8 @@ def append_lines(path: Path, text: str) -> None:
 class Run:
     """A run folder (`runs/NAME`): questions, answers, judgments, physicians' scores, and the results made from them.
 
-    A file is read again only when it has changed. Reading needs no lock. Code that appends records or replaces files
-    must do so inside `with run.lock():`.
+    Questions and answers are read again only when their files have changed. Reading needs no lock. Code that appends
+    records or replaces files must do so inside `with run.lock():`.
 
     Args:
         path: The folder; created on the first write.

@@ -160,7 +160,7 @@ def studies_of(run: Run, judge: str) -> list[Study]:
 
 
 def _stale(run: Contents, studies: Sequence[Study], words: Words) -> Markup | None:
-    """Why a study is not shown although the run holds its file; None where all hold."""
+    """The reason why the page leaves out a study of the run; None where every study holds."""
     study = next((study for study in studies if study.changed is not None), None)
     if study is None:
         return None
