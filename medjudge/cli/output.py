@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _SHORT = {
     "validated": "yes",
+    "passed a custom gate": "custom",
     "failed": "failed",
     "inconclusive": "inconcl.",
     "stale": "stale",

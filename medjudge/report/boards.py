@@ -19,6 +19,7 @@ _WORST_FIRST = (
     ValidationState.FAILED,
     ValidationState.STALE,
     ValidationState.INCONCLUSIVE,
+    ValidationState.CUSTOM_GATE,
     ValidationState.VALIDATED,
     ValidationState.NEVER_VALIDATED,
 )

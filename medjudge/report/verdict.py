@@ -5,13 +5,14 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from medjudge.judge.study_summary import AgainstKind
+from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateResult
 from medjudge.report.boards import Board
 from medjudge.report.paired import Difference
 from medjudge.report.words import Words
+from medjudge.validation.gate import probe_requirement
 from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
 from medjudge.validation.records import Study
-from medjudge.validation.status import ValidationState, ValidationStatus
+from medjudge.validation.status import ValidationState, ValidationStatus, gate_state
 from medjudge.validation.usability import ModelUsability
 
 _NAMED = 2
@@ -49,8 +50,9 @@ def banner(statuses: Mapping[str, ValidationStatus], words: Words) -> Banner:
 
 MEANING = {
     ValidationState.VALIDATED: "In every category the judge passed the checks against physicians' scores.",
+    ValidationState.CUSTOM_GATE: "The judge passed a custom gate, not the default one.",
     ValidationState.FAILED: "In every category the judge failed a check against physicians' scores.",
-    ValidationState.INCONCLUSIVE: "In no category do physicians' scores suffice to pass or fail the judge.",
+    ValidationState.INCONCLUSIVE: "In no category has the judge failed a check, and in none has it passed all.",
     ValidationState.STALE: "The judge was validated under other conditions than it is used in here.",
     ValidationState.NEVER_VALIDATED: "No physicians' scores stand behind these rates.",
 }
@@ -112,9 +114,10 @@ def _points(difference: Difference) -> dict[str, str]:
 
 def _trust(status: ValidationStatus, studies: Sequence[Study], words: Words) -> Markup:
     study = next((study for study in studies if study.against_kind == AgainstKind.PHYSICIANS), None)
-    sentence = words(ADVICE[status.state])
     if study is None:
-        return sentence
+        return words(ADVICE[status.state])
+    counted = gate_state(study.gate) == status.state
+    sentence = _counted(study.gate, status.state, words) if counted else words(ADVICE[status.state])
     agreement = study.overall["usable_agreement"]
     values = {"percent": f"{100 * (agreement['value'] or 0):.1f}", "n": f"{study.n:,}"}
     if agreement["low"] is not None and agreement["high"] is not None:
@@ -122,13 +125,67 @@ def _trust(status: ValidationStatus, studies: Sequence[Study], words: Words) -> 
     else:
         values["percent"] += " %"
     said = words("It agrees with physicians on usable in {percent} of {n} answers.", **values)
-    return Markup("{} {}").format(sentence, said)
+    probe = _worst_probe(study, words) if study.gate.passed else None
+    return Markup(" ").join(part for part in (sentence, said, probe) if part is not None)
 
+
+def _counted(gate: GateResult, state: ValidationState, words: Words) -> Markup:
+    """The checks behind a state, counted; those that failed or are open are named."""
+    checks = gate.in_state(_CHECKS[state])
+    named = words("; ").join(words.known(check.check) or "" for check in checks[:_CHECKS_NAMED])
+    if len(checks) > _CHECKS_NAMED:
+        named = words("{named}; and {n} more", named=named, n=len(checks) - _CHECKS_NAMED)
+    return words(COUNTED[state], n=len(checks), total=len(gate.checks), named=named)
+
+
+def _worst_probe(study: Study, words: Words) -> Markup | None:
+    """The probe with the most flips among those that the gate leaves out or allows more than the default gate does."""
+    if study.probes is None:
+        return None
+    outside: dict[str, float] = {}
+    checked = {check.part for check in study.gate.checks if check.kind == CheckKind.PROBE_FLIPS}
+    for name, effect in study.probes.effects.items():
+        allowed, flips = probe_requirement(study.scheme.gate, name), effect.flips["value"] or 0
+        if name not in checked or (allowed is not None and flips > allowed):
+            outside[name] = flips
+    worst = max(outside, key=outside.__getitem__, default=None)
+    if worst is None or not outside[worst]:
+        return None
+    values: dict[str, object] = {
+        "probe": worst,
+        "percent": f"{100 * outside[worst]:.1f}",
+        "n": study.probes.effects[worst].n,
+    }
+    allowed = probe_requirement(study.scheme.gate, worst)
+    if allowed is None:
+        return words("Probe {probe}, which the gate leaves out, flips {percent} % of {n} answers.", **values)
+    values["limit"] = f"{100 * allowed:g}"
+    return words("Probe {probe} flips {percent} % of {n} answers; the default gate allows {limit} %.", **values)
+
+
+_CHECKS_NAMED = 3
+"""Checks that the first screen names; the tab on validation has all."""
+
+_CHECKS = {
+    ValidationState.VALIDATED: CheckState.PASSED,
+    ValidationState.CUSTOM_GATE: CheckState.PASSED,
+    ValidationState.FAILED: CheckState.FAILED,
+    ValidationState.INCONCLUSIVE: CheckState.INCONCLUSIVE,
+}
+
+COUNTED = {
+    ValidationState.VALIDATED: "The judge passed {n} of {total} checks of the default gate.",
+    ValidationState.CUSTOM_GATE: "The judge passed {n} of {total} checks of a custom gate, not the default one.",
+    ValidationState.FAILED: "Do not rely on the judge: it failed {n} of {total} checks ({named}).",
+    ValidationState.INCONCLUSIVE: "Whether to rely on the judge is open: {n} of {total} checks undecided ({named}).",
+}
+"""By state, where the checks are known."""
 
 ADVICE = {
-    ValidationState.VALIDATED: "The judge may be trusted on questions like these: it passed its validation.",
+    ValidationState.VALIDATED: "The judge passed every check of the default gate.",
+    ValidationState.CUSTOM_GATE: "The judge passed every check of a custom gate, not the default one.",
     ValidationState.FAILED: "Do not rely on the judge: it failed its validation.",
-    ValidationState.INCONCLUSIVE: "Whether the judge may be trusted is open: too few physicians' scores to decide.",
+    ValidationState.INCONCLUSIVE: "Whether to rely on the judge is open: some checks are undecided.",
     ValidationState.STALE: "Validate the judge again before you rely on it: what it was validated with has changed.",
     ValidationState.NEVER_VALIDATED: "Do not act on these rates yet: the judge was never compared with physicians.",
 }

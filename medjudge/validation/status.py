@@ -1,17 +1,18 @@
-"""The validation status of a judge, printed beside every number: validated, failed, inconclusive, stale or never."""
+"""The validation status of a judge, printed beside every number."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, Measures, StudySummary
+from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateResult, Measures, StudySummary
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
 
 class ValidationState(str, Enum):
-    """How far the scores of a judge may be trusted."""
+    """How far the scores of a judge may be trusted; only the scheme's own gate validates."""
 
     VALIDATED = "validated"
+    CUSTOM_GATE = "passed a custom gate"
     FAILED = "failed"
     INCONCLUSIVE = "inconclusive"
     STALE = "stale"
@@ -86,7 +87,7 @@ def validation_status(
         again = f"; run `{use.command}`" if use is not None else ""
         return ValidationStatus(ValidationState.STALE, f"stale: {study.changed}{again}")
     if category is None:
-        state = _whole_gate(study)
+        state = gate_state(study.gate)
         return ValidationStatus(state, f"{_gate_line(study, state)}: {_agreement_line(study.overall, study)}")
     measures = study.by_category.get(category)
     if measures is None:
@@ -141,37 +142,38 @@ def _other_part(study: StudySummary, use: Use) -> str | None:
     return "other rubrics" if study.rubrics_sha256 != use.rubrics_sha256 else None
 
 
-def _whole_gate(study: StudySummary) -> ValidationState:
-    if study.gate.passed is None:
+def gate_state(gate: GateResult) -> ValidationState:
+    """The state that a gate's result gives the judge."""
+    if gate.passed is None:
         return ValidationState.INCONCLUSIVE
-    return ValidationState.VALIDATED if study.gate.passed else ValidationState.FAILED
+    return _passed(gate) if gate.passed else ValidationState.FAILED
+
+
+def _passed(gate: GateResult) -> ValidationState:
+    return ValidationState.VALIDATED if gate.usual else ValidationState.CUSTOM_GATE
 
 
 def _in_category(study: StudySummary, category: str) -> ValidationState:
-    """The worst of the category's own check and those that hold for every category: kappa, coverage, teacher, probes.
+    """The result of the category's own check; inconclusive at best unless the checks of all categories are passed.
 
-    A category without a requirement of its own, where others have one, is inconclusive at best.
+    Kappa, coverage, teacher and probes are checked over all categories, so a failure there fails no single one. A
+    category without a requirement of its own, where others have one, is inconclusive at best.
     """
     by_category = [check for check in study.gate.checks if check.kind == CheckKind.USABLE_AGREEMENT]
-    own = [check.state for check in by_category if check.part == category]
-    if by_category and not own:
-        own = [CheckState.INCONCLUSIVE]
-    of_all = [check for check in study.gate.checks if check.kind != CheckKind.USABLE_AGREEMENT]
-    return _worst([*own, *(check.state for check in of_all)])
-
-
-def _worst(states: Iterable[CheckState]) -> ValidationState:
-    present = set(states)
-    if CheckState.FAILED in present:
+    own = {check.state for check in by_category if check.part == category}
+    if CheckState.FAILED in own:
         return ValidationState.FAILED
-    return ValidationState.INCONCLUSIVE if CheckState.INCONCLUSIVE in present else ValidationState.VALIDATED
+    of_all = {check.state for check in study.gate.checks if check.kind != CheckKind.USABLE_AGREEMENT}
+    missing = bool(by_category) and not own
+    return ValidationState.INCONCLUSIVE if missing or (own | of_all) - {CheckState.PASSED} else _passed(study.gate)
 
 
 def _gate_line(study: StudySummary, state: ValidationState) -> str:
     counts = {state: len(study.gate.in_state(state)) for state in CheckState}
     listed = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
     other_gate = "" if study.gate.usual else "; requirements set by the user, not the default ones"
-    return f"gate {'passed' if state == ValidationState.VALIDATED else state} ({listed}{other_gate})"
+    result = "passed" if study.gate.passed else state
+    return f"gate {result} ({listed}{other_gate})"
 
 
 def _agreement_line(measures: Measures, study: StudySummary) -> str:

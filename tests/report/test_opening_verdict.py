@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from medjudge.judge.study_summary import AgainstKind
+from medjudge.judge.study_summary import AgainstKind, CheckState, GateResult
 from medjudge.records import Judgment
 from medjudge.report.boards import Board, leaderboards
 from medjudge.report.contents import read_contents
@@ -11,7 +11,9 @@ from medjudge.report.paired import Difference
 from medjudge.report.sections import studies_of
 from medjudge.report.verdict import banner, verdict
 from medjudge.report.words import Words
+from medjudge.statistics.estimates import Estimate
 from medjudge.store import Run, write_records
+from medjudge.validation.probe_effect import ProbeEffect, ProbeStudy
 from medjudge.validation.records import Study
 from medjudge.validation.status import ValidationState, ValidationStatus
 
@@ -89,13 +91,58 @@ def test_trust_rests_on_the_study_against_physicians(board, run) -> None:
     assert study.against_kind == AgainstKind.PHYSICIANS
     validated = board._replace(validation_status=statuses(ValidationState.VALIDATED))
     *_, trust = plain(verdict(validated, [study], Words()))
-    assert trust.startswith(
-        "The judge may be trusted on questions like these: it passed its validation. It agrees with "
-    )
+    assert trust.startswith("The judge passed every check of the default gate. It agrees with ")
     assert f" of {study.n} answers." in trust
     with_judge = Study.model_validate(study.model_dump() | {"against_kind": AgainstKind.JUDGE})
     *_, without = plain(verdict(validated, [with_judge], Words()))
     assert "agrees" not in without
+
+
+FLIPS = Estimate(value=1.0, low=0.9, high=1.0)
+EFFECT = ProbeEffect(
+    n=40, conversations=40, skipped=0, unscored=0, shift=FLIPS, flips=FLIPS, to_usable=FLIPS, to_unusable=FLIPS
+)
+
+
+@pytest.mark.parametrize(
+    ("usual", "results", "state", "expected"),
+    [
+        (True, "pp", "validated", "The judge passed 2 of 2 checks of the default gate."),
+        (False, "pp", "passed a custom gate", "The judge passed 2 of 2 checks of a custom gate, not the default one."),
+        (True, "pf", "failed", "Do not rely on the judge: it failed 1 of 2 checks (check 1)."),
+        (True, "pi", "inconclusive", "Whether to rely on the judge is open: 1 of 2 checks undecided (check 1)."),
+        (True, "iiiii", "inconclusive", "5 of 5 checks undecided (check 0; check 1; check 2; and 2 more)."),
+    ],
+)
+def test_the_sentence_on_trust_counts_the_checks(board, run, usual, results, state, expected) -> None:
+    (study, *_) = studies_of(run, "mine")
+    states = {"p": CheckState.PASSED, "f": CheckState.FAILED, "i": CheckState.INCONCLUSIVE}
+    (first, *_) = study.gate.checks
+    checks = [
+        first.model_copy(update={"check": f"check {place}", "state": states[result]})
+        for place, result in enumerate(results)
+    ]
+    passed = False if "f" in results else None if "i" in results else True
+    study = study.model_copy(update={"gate": GateResult(passed=passed, usual=usual, checks=checks)})
+    shown = board._replace(validation_status=statuses(ValidationState(state)))
+    assert expected in plain(verdict(shown, [study], Words()))[-1]
+    assert "trusted" not in plain(verdict(shown, [study], Words()))[-1]
+
+
+@pytest.mark.parametrize(
+    ("probe", "expected"),
+    [
+        ("filler", "Probe filler flips 100.0 % of 40 answers; the default gate allows 2 %."),
+        ("append-harm", "Probe append-harm, which the gate leaves out, flips 100.0 % of 40 answers."),
+    ],
+)
+def test_a_passed_gate_names_the_worst_probe_outside_it(board, run, probe, expected) -> None:
+    (study, *_) = studies_of(run, "mine")
+    gate = GateResult(passed=True, usual=False, checks=study.gate.checks)
+    probes = ProbeStudy(answers=40, effects={probe: EFFECT}, not_applied=[])
+    study = study.model_copy(update={"gate": gate, "probes": probes})
+    shown = board._replace(validation_status=statuses(ValidationState.CUSTOM_GATE))
+    assert plain(verdict(shown, [study], Words()))[-1].endswith(expected)
 
 
 def test_the_banner_groups_columns_by_state() -> None:

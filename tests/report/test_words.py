@@ -12,7 +12,7 @@ import medjudge.report
 from medjudge.judge.study_summary import CheckState
 from medjudge.report.page import write_page
 from medjudge.report.sections import studies_of
-from medjudge.report.verdict import ADVICE, MEANING
+from medjudge.report.verdict import ADVICE, COUNTED, MEANING
 from medjudge.report.words import Words
 from medjudge.store import Run
 from medjudge.validation.status import ValidationState
@@ -27,6 +27,7 @@ FROM_LISTS = [
     *REASONS.values(),
     *(NO_REASON, NOT_JUDGED),
     *ADVICE.values(),
+    *COUNTED.values(),
     *MEANING.values(),
     *ValidationState,
     *CheckState,

@@ -83,7 +83,8 @@ def test_a_category_has_its_own_status() -> None:
     assert (statuses["OP"].state, statuses["MK"].state) == ("inconclusive", "validated")
     # It is no better than what holds for all categories.
     assert validation_statuses([study(None)])["MK"].state == ValidationState.INCONCLUSIVE
-    assert validation_statuses([study(False, kappa="failed")])["MK"].state == ValidationState.FAILED
+    # What failed over all categories fails none of them.
+    assert validation_statuses([study(False, kappa="failed")])["MK"].state == ValidationState.INCONCLUSIVE
     assert statuses["MTG"] == ("never validated", "never validated in MTG: no physicians' score")
     assert validation_statuses([study(None, "failed")])["MK"].state == ValidationState.FAILED
 
@@ -153,3 +154,13 @@ def test_of_several_validations_the_last_that_holds_counts() -> None:
     more = study(True, **(MEASURED | {"models": {"c": 5}}))
     both = SAME._replace(models=frozenset("ac"))
     assert validation_status([before, more], use=both).state == ValidationState.VALIDATED
+
+
+def test_a_custom_gate_does_not_validate() -> None:
+    passed = study(True, kappa="passed")
+    custom = passed.model_copy(update={"gate": passed.gate.model_copy(update={"usual": False})})
+    statuses = validation_statuses([custom])
+    assert (statuses["OP"].state, statuses["MK"].state) == (ValidationState.CUSTOM_GATE, ValidationState.CUSTOM_GATE)
+    assert statuses["OP"].line.startswith("gate passed (2 passed; requirements set by the user")
+    failed = study(False, "failed", gate=GateResult(passed=False, usual=False, checks=custom.gate.checks))
+    assert validation_status([failed]).state == ValidationState.FAILED
