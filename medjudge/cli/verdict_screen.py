@@ -8,14 +8,20 @@ from rich.table import Table
 
 from medjudge.cli.estimates import percent, plain_table, points, span
 from medjudge.cli.panel_screen import print_panel
-from medjudge.judge.study_summary import CheckKind, CheckState, GateCheck, GateResult
+from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateCheck
 from medjudge.statistics.estimates import Estimate
 from medjudge.validation.confidence import Confidence
 from medjudge.validation.physicians import PhysicianAgreement
 from medjudge.validation.rates import Usability
 from medjudge.validation.records import Study
+from medjudge.validation.status import ValidationState, gate_state
 
-_VERDICTS = {True: "GATE PASSED", False: "GATE FAILED", None: "GATE INCONCLUSIVE"}
+_VERDICTS = {
+    ValidationState.VALIDATED: "GATE PASSED",
+    ValidationState.CUSTOM_GATE: "CUSTOM GATE PASSED, which does not validate the judge",
+    ValidationState.FAILED: "GATE FAILED",
+    ValidationState.INCONCLUSIVE: "GATE INCONCLUSIVE",
+}
 _STATE_WIDTH = max(len(state.value) for state in CheckState)
 
 
@@ -27,8 +33,8 @@ def print_verdict(screen: Console, study: Study) -> None:
         f"coverage {100 * study.coverage:.1f} %\n"
     )
     counts = ", ".join(f"{len(study.gate.in_state(state))} {state}" for state in CheckState)
-    screen.print(f"{_VERDICTS[study.gate.passed]}: {counts}")
-    for line in _check_lines(study.gate):
+    screen.print(f"{_VERDICTS[gate_state(study.gate)]}: {counts}")
+    for line in _check_lines(study):
         screen.print(f"  {line}")
     screen.print()
     screen.print(_categories(study))
@@ -53,12 +59,16 @@ def print_verdict(screen: Console, study: Study) -> None:
                 screen.print(f"  {line}")
 
 
-def _check_lines(gate: GateResult) -> Iterator[str]:
+def _check_lines(study: Study) -> Iterator[str]:
     """One line per check; checks of one kind with the same finding share it, and probes the same threshold."""
+    physicians = study.against_kind == AgainstKind.PHYSICIANS
+    open_because = (
+        "; too few answers to decide" if physicians else f"; measured against {study.against}, not physicians"
+    )
     for state in (CheckState.FAILED, CheckState.INCONCLUSIVE, CheckState.PASSED):
         flips: list[GateCheck] = []
         same_finding: dict[tuple[CheckKind, str], list[GateCheck]] = {}
-        for check in gate.in_state(state):
+        for check in study.gate.in_state(state):
             if check.kind == CheckKind.PROBE_FLIPS and check.n:
                 flips.append(check)
             else:
@@ -66,7 +76,8 @@ def _check_lines(gate: GateResult) -> Iterator[str]:
         for (_, finding), checks in same_finding.items():
             yield f"{state:<{_STATE_WIDTH}}  {_names(checks)}: {finding}"
         for _, same_threshold in groupby(sorted(flips, key=_required), _required):
-            yield f"{state:<{_STATE_WIDTH}}  {_flips([*same_threshold], state)}"
+            why = open_because if state == CheckState.INCONCLUSIVE else ""
+            yield f"{state:<{_STATE_WIDTH}}  {_flips([*same_threshold])}{why}"
 
 
 def _required(check: GateCheck) -> float:
@@ -84,10 +95,9 @@ def _finding(check: GateCheck) -> str:
     return f"{span(_measured(check))}, at least {check.required:g} required{'; ' if check.why else ''}{check.why}"
 
 
-def _flips(checks: Sequence[GateCheck], state: CheckState) -> str:
+def _flips(checks: Sequence[GateCheck]) -> str:
     measured = ", ".join(f"{check.part} {span(_measured(check))}" for check in checks)
-    few = "; too few answers to decide" if state == CheckState.INCONCLUSIVE else ""
-    return f"flips by probe {measured}; at most {checks[0].required:g} allowed{few}"
+    return f"flips by probe {measured}; at most {checks[0].required:g} allowed"
 
 
 def _measured(check: GateCheck) -> Estimate:

@@ -231,7 +231,9 @@ def _verdict(gate: GateResult, words: Words) -> Markup:
     failed = [words.known(check.check) for check in gate.in_state(CheckState.FAILED)]
     counts = {"total": len(gate.checks), "inconclusive": len(gate.in_state(CheckState.INCONCLUSIVE))}
     if gate.passed:
-        return words("The gate is passed: all {total} checks hold on these scores.", **counts)
+        if gate.usual:
+            return words("The gate is passed: all {total} checks hold on these scores.", **counts)
+        return words("A custom gate is passed, not the default one: all {total} checks hold.", **counts)
     if not failed:
         return words(
             "The gate is inconclusive: no check failed, but {inconclusive} of {total} cannot be decided by these "
@@ -248,7 +250,7 @@ def _verdict(gate: GateResult, words: Words) -> Markup:
         sentence = words("The gate is failed: {failed} of {total} checks do not hold ({named}).", **values)
     if not counts["inconclusive"]:
         return sentence
-    return Markup("{} {}").format(sentence, words("{inconclusive} cannot be decided by these scores.", **counts))
+    return words.sentences(sentence, words("{inconclusive} cannot be decided by these scores.", **counts))
 
 
 def _plots(study: Study, words: Words) -> list[dict[str, str]] | None:

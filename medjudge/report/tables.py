@@ -221,7 +221,8 @@ def _subcategory(name: str, rates: Sequence[Rate | None]) -> list[Cell]:
 
 def _agreement(board: JudgedRun, study: Study) -> Table:
     parts = {"overall": study.overall, **study.by_category}
-    gate = {True: "passed", False: "failed", None: "inconclusive"}[study.gate.passed]
+    result = {True: "passed", False: "failed", None: "inconclusive"}[study.gate.passed]
+    gate = "The gate" if study.gate.usual else "A custom gate, not the default one,"
     return Table(
         "agreement",
         f"Agreement with {study.against} (95 % interval), {_of([board])}",
@@ -232,7 +233,7 @@ def _agreement(board: JudgedRun, study: Study) -> Table:
         ],
         [
             f"n: answers scored by both; {study.questions} questions in {study.conversations} conversations, "
-            f"coverage {100 * study.coverage:.1f} %. Usable: level 4 and above. The gate is {gate}.",
+            f"coverage {100 * study.coverage:.1f} %. Usable: level 4 and above. {gate} is {result}.",
         ],
     )
 

@@ -9,6 +9,7 @@ from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, Gat
 from medjudge.report.boards import Board
 from medjudge.report.paired import Difference
 from medjudge.report.words import Words
+from medjudge.statistics.estimates import Estimate
 from medjudge.validation.gate import probe_requirement
 from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
 from medjudge.validation.records import Study
@@ -44,8 +45,11 @@ def banner(statuses: Mapping[str, ValidationStatus], words: Words) -> Banner:
             columns.setdefault(status.state, []).append(column)
     if len(columns) < 2 and overall in columns:
         return Banner(overall, words(MEANING[overall]))
-    parts = [f"{', '.join(names)} {words(state)}" for state, names in columns.items()]
-    return Banner(overall, Markup("{}.").format("; ".join(parts)))
+    parts = [
+        words("{columns} {state}", columns=words(", ").join(names), state=words(state))
+        for state, names in columns.items()
+    ]
+    return Banner(overall, words("{sentence}.", sentence=words("; ").join(parts)))
 
 
 MEANING = {
@@ -90,7 +94,7 @@ def _certainty(board: Board, words: Words) -> Markup:
         return sentence
     counts = {"unscored": f"{board.coverage.unscored:,}", "answers": f"{board.coverage.answers:,}"}
     missing = words("{unscored} of {answers} answers have no score and count as not usable.", **counts)
-    return Markup("{} {}").format(sentence, missing)
+    return words.sentences(sentence, missing)
 
 
 def _margin(board: Board, words: Words) -> Markup:
@@ -119,14 +123,21 @@ def _trust(status: ValidationStatus, studies: Sequence[Study], words: Words) -> 
     counted = gate_state(study.gate) == status.state
     sentence = _counted(study.gate, status.state, words) if counted else words(ADVICE[status.state])
     agreement = study.overall["usable_agreement"]
-    values = {"percent": f"{100 * (agreement['value'] or 0):.1f}", "n": f"{study.n:,}"}
-    if agreement["low"] is not None and agreement["high"] is not None:
-        values["percent"] += f" % ({100 * agreement['low']:.0f}–{100 * agreement['high']:.0f})"
-    else:
-        values["percent"] += " %"
-    said = words("It agrees with physicians on usable in {percent} of {n} answers.", **values)
+    said = words(
+        "It agrees with physicians on usable in {percent} of {n} answers.",
+        percent=_percent(agreement, words),
+        n=f"{study.n:,}",
+    )
     probe = _worst_probe(study, words) if study.gate.passed else None
-    return Markup(" ").join(part for part in (sentence, said, probe) if part is not None)
+    return words.sentences(sentence, said, *([probe] if probe else []))
+
+
+def _percent(share: Estimate, words: Words) -> Markup:
+    """A share in percent, with its interval where there is one."""
+    value, low, high = (None if end is None else 100 * end for end in (share["value"], share["low"], share["high"]))
+    if low is None or high is None:
+        return words("{value} %", value=f"{value or 0:.1f}")
+    return words("{value} % ({low}–{high})", value=f"{value or 0:.1f}", low=f"{low:.0f}", high=f"{high:.0f}")
 
 
 def _counted(gate: GateResult, state: ValidationState, words: Words) -> Markup:

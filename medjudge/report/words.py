@@ -45,6 +45,10 @@ class Words:
         """As a call, for where nothing is read as HTML: no value is escaped."""
         return self.texts.get(text, text).format(**values)
 
+    def sentences(self, *parts: Markup) -> Markup:
+        """Sentences, one after the other, as the language sets them."""
+        return Markup("" if self.language == "zh" else " ").join(parts)
+
     def known(self, text: str | None) -> str | None:
         """A text that comes from a record, as a gate's reasons do; unchanged where the language does not have it.
 

@@ -66,6 +66,7 @@ class Study(Outcome):
     def __repr__(self) -> str:
         """The result in one line, for a notebook."""
         verdict = {True: "gate passed", False: "gate failed", None: "gate inconclusive"}[self.gate.passed]
+        verdict = f"custom {verdict}" if not self.gate.usual else verdict
         agreement, kappa = self.overall["usable_agreement"], self.overall["cohen_kappa"]
         return (
             f"Study({self.judge} against {self.against}, {self.n} answers in {self.conversations} conversations: "

@@ -1,9 +1,12 @@
+from io import StringIO
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
-from medjudge.judge.study_summary import AgainstKind, CheckState, GateResult
+from medjudge.cli.verdict_screen import print_verdict
+from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateResult
 from medjudge.records import Judgment
 from medjudge.report.boards import Board, leaderboards
 from medjudge.report.contents import read_contents
@@ -130,6 +133,25 @@ def test_the_sentence_on_trust_counts_the_checks(board, run, usual, results, sta
 
 
 @pytest.mark.parametrize(
+    ("against", "usual", "state", "expected"),
+    [
+        ("physicians", False, "passed", "CUSTOM GATE PASSED, which does not validate the judge: "),
+        ("physicians", True, "passed", "GATE PASSED: "),
+        ("physicians", True, "inconclusive", "at most 0.02 allowed; too few answers to decide"),
+        ("constructed levels", True, "inconclusive", "allowed; measured against constructed levels, not physicians"),
+    ],
+)
+def test_the_terminal_says_the_same(run, against, usual, state, expected) -> None:
+    (study, *_) = studies_of(run, "mine")
+    (flips,) = [check for check in study.gate.checks if check.kind == CheckKind.PROBE_FLIPS]
+    checks = [flips.model_copy(update={"state": CheckState(state)})]
+    gate = GateResult(passed=True if state == "passed" else None, usual=usual, checks=checks)
+    changes = {"gate": gate, "against": against, "against_kind": AgainstKind(against)}
+    print_verdict(Console(file=(screen := StringIO()), width=240), study.model_copy(update=changes))
+    assert expected in screen.getvalue()
+
+
+@pytest.mark.parametrize(
     ("probe", "expected"),
     [
         ("filler", "Probe filler flips 100.0 % of 40 answers; the default gate allows 2 %."),
@@ -152,6 +174,8 @@ def test_the_banner_groups_columns_by_state() -> None:
     assert alike.line.unescape() == "In every category the judge failed a check against physicians' scores."
     mixed = banner(statuses(state.FAILED, state.VALIDATED, state.FAILED, *[state.VALIDATED] * 3), Words())
     assert mixed == (state.FAILED, "MK, MR, MSE, MTG validated; MLU failed.")
+    chinese = banner(statuses(state.FAILED, state.VALIDATED, state.FAILED, *[state.VALIDATED] * 3), Words("zh"))
+    assert chinese.line == "MK、MR、MSE、MTG：已验证；MLU：未通过。"
 
 
 def test_names_in_a_sentence_are_text(board) -> None:

@@ -113,22 +113,27 @@ def test_numbers_are_read_and_never_measured_again(run, page) -> None:
 
 @pytest.mark.usefixtures("without_plots")
 @pytest.mark.parametrize(
-    ("results", "verdict"),
+    ("results", "usual", "verdict"),
     [
-        (["passed", "passed"], "The gate is passed: all 2 checks hold on these scores."),
-        (["failed", "inconclusive"], "1 of 2 checks does not hold (check 0). 1 cannot be decided by these scores."),
-        (["failed"] * 6, "6 of 6 checks do not hold (check 0; check 1; check 2; check 3; and 2 more)."),
-        (["passed", "inconclusive"], "no check failed, but 1 of 2 cannot be decided by these scores."),
+        (["passed", "passed"], True, "The gate is passed: all 2 checks hold on these scores."),
+        (
+            ["failed", "inconclusive"],
+            True,
+            "1 of 2 checks does not hold (check 0). 1 cannot be decided by these scores.",
+        ),
+        (["failed"] * 6, True, "6 of 6 checks do not hold (check 0; check 1; check 2; check 3; and 2 more)."),
+        (["passed", "inconclusive"], True, "no check failed, but 1 of 2 cannot be decided by these scores."),
+        (["passed", "passed"], False, "A custom gate is passed, not the default one: all 2 checks hold."),
     ],
 )
-def test_the_verdict_is_one_sentence(run, page, results, verdict) -> None:
+def test_the_verdict_is_one_sentence(run, page, results, usual, verdict) -> None:
     empty = {"required": 0.5, "value": None, "low": None, "high": None, "n": 0, "why": ""}
     checks = [
         {"kind": "probe_flips", "part": str(k), "check": f"check {k}", "state": state, **empty}
         for k, state in enumerate(results)
     ]
     passed = False if "failed" in results else None if "inconclusive" in results else True
-    change(run, gate={"passed": passed, "usual": True, "checks": checks})
+    change(run, gate={"passed": passed, "usual": usual, "checks": checks})
     assert verdict in page(run).text
 
 
