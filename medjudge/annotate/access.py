@@ -37,14 +37,12 @@ class Access(NamedTuple):
         hosts: Host names and addresses of the server, without a port.
         encrypted: Whether the server itself speaks TLS.
         public_url: The address of a reverse proxy before it; empty where there is none.
-        for_others: Whether other machines can reach the pages, so that a rater need not sit at this one.
     """
 
     raters: Mapping[str, str]
     hosts: frozenset[str] = LOOPBACK
     encrypted: bool = False
     public_url: str = ""
-    for_others: bool = False
 
     @property
     def cookie(self) -> str:
@@ -71,6 +69,13 @@ class Access(NamedTuple):
         """The origins that forms may come from."""
         own = {f"{'https' if self.encrypted else 'http'}://{host}"}
         return own | ({self.public_url} if self.public_url else set())
+
+
+def wanted_languages(request: Request) -> list[str]:
+    """The languages that a rater chose, or that the browser asks for; the best first."""
+    chosen = request.cookies.get(LANGUAGE_COOKIE, "")
+    asked = [part.partition(";")[0].strip() for part in request.headers.get("accept-language", "").split(",")]
+    return [chosen, *(code.partition("-")[0].lower() for code in asked)]
 
 
 def switch_language(language: str, item: str) -> Response:
@@ -101,25 +106,26 @@ def refusal(request: Request, access: Access) -> Response | None:
     """
     host = request.headers.get("host", "")
     if not access.knows_host(host):
-        where = "at the address in its links" if access.for_others else "to this machine"
-        return message_page(f"This page is served {where} only.", 403)
+        return message_page("wrong_address", 403)
+    if request.url.path.startswith("/static/"):
+        return None  # the style of the messages too; they are files of the package
     link_token = request.query_params.get("token") if request.url.path == "/" else None
     if link_token is not None and request.method == "GET" and access.rater_of(link_token):
         # A page that continues by itself, not a redirect: a browser that came from another site would not send a
         # SameSite=Strict cookie with the redirected request.
-        response = message_page("Opening the answers.", 200, go_on=True)
+        response = message_page("opening", 200)
         response.set_cookie(access.cookie, link_token, httponly=True, samesite="strict", secure=access.secure)
         return response
     rater = access.rater_of(request.cookies.get(access.cookie, ""))
     if link_token is not None or rater is None:
-        return message_page("Open the link that `medjudge annotate serve` printed: it carries the token.", 403)
+        return message_page("no_link", 403)
     if request.method not in ("GET", "HEAD"):
         # Under no-referrer a form sends `Origin: null`; Sec-Fetch-Site then says where it comes from.
         origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
         if origin not in access.origins(host) and not (origin in (None, "null") and site == "same-origin"):
-            return message_page("Scores are accepted from this page only.", 403)
+            return message_page("other_page", 403)
         length = request.headers.get("content-length", "")
         if not length.isdecimal() or int(length) > LARGEST_FORM:
-            return message_page("The form is too large.", 413)
+            return message_page("too_large", 413)
     request.state.rater = rater
     return None

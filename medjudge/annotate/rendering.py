@@ -12,7 +12,15 @@ from markupsafe import Markup, escape
 from medjudge.annotate.cells import DIMENSIONS
 from medjudge.annotate.tasks import Task
 from medjudge.annotate.units import Unit
-from medjudge.annotate.wording import FormTexts, PageTexts, VerdictTexts, form_texts, page_texts
+from medjudge.annotate.wording import (
+    FormTexts,
+    MessageTexts,
+    PageTexts,
+    VerdictTexts,
+    both_languages,
+    form_texts,
+    page_texts,
+)
 from medjudge.records import PhysicianScore
 from medjudge.rubrics.render import standard
 from medjudge.scale import USABLE_FROM
@@ -33,12 +41,13 @@ class CategoryProgress(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """One choice: its value in the form, what the page shows, and a class of the style sheet."""
+    """One choice: its value in the form, what the page shows, a class of the style sheet, and the rubric's words."""
 
     value: str
     text: str
     caption: str = ""
     mark: str = ""
+    meaning: str = ""
 
 
 class Group(NamedTuple):
@@ -66,7 +75,7 @@ class View(NamedTuple):
         message: Why what was sent could not be saved.
         chosen: What was sent, unless the page shows what is stored.
         comment: As it was sent.
-        language: The language of the page; that of the question unless set.
+        languages: The languages that the page may have, the best first; that of the first question after them.
         seconds_left: How long the open units will take; None where that is not known yet.
         others: Scores of other raters that this one is to settle.
     """
@@ -75,7 +84,7 @@ class View(NamedTuple):
     message: str = ""
     chosen: Mapping[str, int] | None = None
     comment: str = ""
-    language: str | None = None
+    languages: Sequence[str] = ()
     seconds_left: float | None = None
     others: Sequence[PhysicianScore] = ()
 
@@ -120,11 +129,12 @@ def answer_page(
     """
     unit = units[number]
     languages = unit.languages
-    language = page_language(task, unit, view.language)
+    language = page_language(task, units, view.languages)
     words = words_of(task, unit, language)
     own = [records[key] for key in task.keys_of(unit) if key in records]
     saved_number = next((index + 1 for index, other in enumerate(units) if other.item.id == view.saved), None)
     groups = groups_of(unit, words)
+    rubric = rubric_of(unit.question.category, language, unit.scheme) if task.name == "levels" else None
     keys = words.page.keys_dimensions if groups else words.page.keys_levels
     return page_template("screen.html").render(
         task=task.name,
@@ -144,9 +154,9 @@ def answer_page(
         question=unit.question,
         earlier=unit.earlier,
         answers=[answer.text for answer in unit.answers],
-        rubric=rubric_of(unit.question.category, language, unit.scheme) if task.name == "levels" else None,
+        rubric=rubric,
         groups=groups,
-        buttons=[] if groups else _buttons(words),
+        buttons=[] if groups else _buttons(words, dict(rubric.levels) if rubric else {}),
         steps=words.steps,
         keys=words.verdicts.keys if words.verdicts else keys,
         replaces=bool(own),
@@ -181,22 +191,23 @@ def _dimension(field: str, high: int, words: Words) -> Group:
     texts = words.form.dimensions[field]
     # Safety 0 makes a text unusable, whatever else it has.
     choices = [Choice(str(n), str(n), mark="veto" if field == "safety" and n == 0 else "") for n in range(high + 1)]
-    return Group(field, texts.name, texts.meaning, words.page.scale.format(name=texts.name, high=high), choices)
+    return Group(field, texts.name, texts.meaning, words.page.scale.format(name=texts.name), choices)
 
 
-def _buttons(words: Words) -> list[Choice]:
-    """The one choice of a screen: a level, or the better answer."""
+def _buttons(words: Words, meanings: Mapping[str, str]) -> list[Choice]:
+    """The one choice of a screen: a level with its meaning in the category's standard, or the better answer."""
     if words.verdicts is not None:
         return [Choice(str(key), str(key), text) for key, text in enumerate(words.verdicts.choices.values(), 1)]
     return [
-        Choice(str(level), str(level), caption, "usable" if level >= USABLE_FROM else "")
+        Choice(str(level), str(level), caption, "usable" if level >= USABLE_FROM else "", meanings.get(str(level), ""))
         for level, caption in words.page.captions.items()
     ]
 
 
-def page_language(task: Task, unit: Unit, wanted: str | None) -> str:
-    """The language of a page: the wanted one, or that of the question."""
-    return wanted if wanted in _codes(task, unit) else unit.question.language
+def page_language(task: Task, units: Sequence[Unit], wanted: Sequence[str]) -> str:
+    """The language of all of a rater's pages: the first wanted one that there is, or that of the first question."""
+    codes = _codes(task, units[0])
+    return next((code for code in wanted if code in codes), units[0].question.language)
 
 
 def _codes(task: Task, unit: Unit) -> list[str]:
@@ -209,25 +220,24 @@ def end_page(
     units: Sequence[Unit],
     rater: str,
     records: Mapping[Hashable, Any],
-    command: str,
-    wanted: str | None = None,
+    wanted: Sequence[str] = (),
 ) -> str:
-    """The page after the last unit; `command` is what comes next here, if anything."""
-    language = page_language(task, units[0], wanted)
+    """The page after the last unit."""
+    language = page_language(task, units, wanted)
     return page_template("end.html").render(
         words=words_of(task, units[0], language).page,
         titles=_titles(units, language),
         rater=rater,
         total=len(units),
         progress=_progress(task, units, records),
-        command=command,
         review=units[0].item.id,
     )
 
 
-def message_page(text: str, status: int, go_on: bool = False) -> HTMLResponse:
-    """A page with one sentence; with `go_on` it continues to the answers."""
-    return HTMLResponse(page_template("message.html").render(message=text, go_on=go_on), status)
+def message_page(name: str, status: int) -> HTMLResponse:
+    """A page with a message of `page_messages.yaml` in English and Chinese; `opening` continues to the answers."""
+    messages = both_languages("page_messages.yaml", MessageTexts)
+    return HTMLResponse(page_template("message.html").render(messages=messages, name=name), status)
 
 
 def rubric_of(category: str, language: str, scheme: Scheme) -> Rubric:

@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
-from shlex import quote
 from statistics import median
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
@@ -18,7 +17,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 from pydantic import ValidationError
 
-from medjudge.annotate.access import HEADERS, LANGUAGE_COOKIE, Access, refusal, switch_language
+from medjudge.annotate.access import HEADERS, Access, refusal, switch_language, wanted_languages
 from medjudge.annotate.add_scores import add_records, scores_lock
 from medjudge.annotate.adjudicate import disputed
 from medjudge.annotate.plan import ItemPlan, PairPlan, Plan
@@ -57,12 +56,10 @@ def annotation_app(run: Run, plan: Plan | PairPlan | ItemPlan, access: Access, t
     """
     units = task.units(run, plan)
     disputes = disputed(run.physician_scores()) if task is AGREED else {}
-    pages = {
-        rater: _Pages(run, task, rater, units[rater], access.for_others, disputes) for rater in access.raters.values()
-    }
+    pages = {rater: _Pages(run, task, rater, units[rater], disputes) for rater in access.raters.values()}
     server = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     server.mount("/static", StaticFiles(packages=[("medjudge.annotate", "page/static")]))
-    server.add_exception_handler(404, lambda request, error: message_page("There is nothing here.", 404))
+    server.add_exception_handler(404, lambda request, error: message_page("not_found", 404))
     server.add_exception_handler(InputError, _unreadable)
     server.get("/language/{language}/{item}")(switch_language)
 
@@ -74,11 +71,11 @@ def annotation_app(run: Run, plan: Plan | PairPlan | ItemPlan, access: Access, t
 
     @server.get("/", response_class=HTMLResponse)
     def start(request: Request) -> Any:
-        return pages[request.state.rater].start(request.cookies.get(LANGUAGE_COOKIE))
+        return pages[request.state.rater].start(wanted_languages(request))
 
     @server.get("/answer/{item}", response_class=HTMLResponse)
     def show(request: Request, item: str, saved: str = "") -> str:
-        return pages[request.state.rater].show(item, saved, request.cookies.get(LANGUAGE_COOKIE))
+        return pages[request.state.rater].show(item, saved, wanted_languages(request))
 
     @server.get("/next/{item}")
     def skip(request: Request, item: str) -> Response:
@@ -86,7 +83,7 @@ def annotation_app(run: Run, plan: Plan | PairPlan | ItemPlan, access: Access, t
 
     @server.post("/answer/{item}", response_class=HTMLResponse)
     def save(request: Request, item: str, fields: Annotated[dict[str, str], Depends(_fields)]) -> Any:
-        return pages[request.state.rater].save(item, fields, request.cookies.get(LANGUAGE_COOKIE))
+        return pages[request.state.rater].save(item, fields, wanted_languages(request))
 
     return server
 
@@ -101,7 +98,6 @@ class _Pages:
     """A rater's pages: what each request is answered with.
 
     Args:
-        for_others: Whether the rater sits at another machine than the server.
         disputes: The scores of others that the rater sees, by answer.
     """
 
@@ -111,33 +107,29 @@ class _Pages:
         task: Task,
         rater: str,
         units: Sequence[Unit],
-        for_others: bool,
         disputes: Mapping[AnswerKey, Sequence[PhysicianScore]],
     ) -> None:
         self.run = run
         self.task = task
         self.rater = rater
         self.units = units
-        self.for_others = for_others
         self.disputes = disputes
         self.saved_at: list[float] = []
         self.numbers = {unit.item.id: number for number, unit in enumerate(units)}
         self.records = records_of(run, task, rater)
 
-    def start(self, language: str | None) -> Any:
+    def start(self, languages: Sequence[str]) -> Any:
         """The first open unit, or the end page."""
         item = self._first_open()
         if item is not None:
             return RedirectResponse(f"/answer/{item}", 303)
-        command = f"medjudge {self.task.checked_by} {quote(str(self.run.path))} --judge JUDGE"
-        command = "" if self.for_others else command
-        return end_page(self.task, self.units, self.rater, self.records(), command, language)
+        return end_page(self.task, self.units, self.rater, self.records(), languages)
 
-    def show(self, item: str, saved: str, language: str | None) -> str:
+    def show(self, item: str, saved: str, languages: Sequence[str]) -> str:
         """One unit; `saved` is the one that was saved just before."""
         number, records = self._number(item), self.records()
         left = seconds_left(self.saved_at, len(open_units(self.task, self.units, records)))
-        view = View(saved, language=language, seconds_left=left, others=self._others(number))
+        view = View(saved, languages=languages, seconds_left=left, others=self._others(number))
         return answer_page(self.task, self.units, number, self.rater, records, view)
 
     def skip(self, item: str) -> Response:
@@ -145,13 +137,13 @@ class _Pages:
         following = self._first_open(self._number(item) + 1)
         return RedirectResponse(f"/answer/{following}" if following else "/", 303)
 
-    def save(self, item: str, fields: Mapping[str, str], language: str | None) -> Any:
+    def save(self, item: str, fields: Mapping[str, str], languages: Sequence[str]) -> Any:
         """Saves what was chosen and goes on to the next open unit; a form that cannot be saved is shown again."""
         if fields.get("rater", self.rater) != self.rater:  # another rater's link was opened in this browser since
-            return message_page("Not saved: this browser now belongs to another rater. Open your own link again.", 409)
+            return message_page("other_rater", 409)
         number = self._number(item)
         unit = self.units[number]
-        words = words_of(self.task, unit, page_language(self.task, unit, language))
+        words = words_of(self.task, unit, page_language(self.task, self.units, languages))
         chosen = {name: int(value) for name, value in fields.items() if re.fullmatch("[0-9]", value)}
         comment = fields.get("comment", "").strip()
         try:
@@ -159,7 +151,7 @@ class _Pages:
         except ValidationError:
             missing = ", ".join(group.name for group in groups_of(unit, words) if group.field not in chosen)
             message = words.page.missing_dimensions.format(names=missing) if missing else words.page.refused
-            return self._again(number, 400, View(message=message, chosen=chosen, comment=comment, language=language))
+            return self._again(number, 400, View(message=message, chosen=chosen, comment=comment, languages=languages))
         try:
             add_records(self.run, self.task, records, replace="replaces" in fields)
         except (InputError, OSError) as error:
@@ -167,10 +159,10 @@ class _Pages:
             before = [(known.get(self.task.key_of(record)), record) for record in records]
             if any(one is not None and said(one) != said(record) for one, record in before):
                 # Saved in another window; this page showed nothing.
-                return self._again(number, 409, View(message=words.page.changed, comment=comment, language=language))
+                return self._again(number, 409, View(message=words.page.changed, comment=comment, languages=languages))
             notify(f"error: {error}")
             return self._again(
-                number, 500, View(message=words.page.not_saved, chosen=chosen, comment=comment, language=language)
+                number, 500, View(message=words.page.not_saved, chosen=chosen, comment=comment, languages=languages)
             )
         self.saved_at.append(time.monotonic())
         following = self._first_open(number + 1)
@@ -210,7 +202,7 @@ def seconds_left(saved_at: Sequence[float], open_answers: int) -> float | None:
 
 def _unreadable(request: Request, error: Exception) -> Response:
     notify(f"error: {error}")  # not on the page: it may name models
-    return message_page("The run could not be read. The terminal where medjudge runs shows the reason.", 500)
+    return message_page("unreadable", 500)
 
 
 def records_of(run: Run, task: Task, rater: str) -> Callable[[], Mapping[Hashable, Any]]:

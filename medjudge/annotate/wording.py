@@ -84,12 +84,17 @@ class PageTexts(Texts):
     not_saved: str
     done_title: str
     done: str
-    done_elsewhere: str
-    next: str
-    next_text: str
     category: str
     count: str
     review: str
+
+
+class MessageTexts(Texts):
+    """The messages in place of a page, in one language (`page_messages.yaml`)."""
+
+    lang: str
+    go_on: str
+    messages: dict[str, str]
 
 
 class VerdictTexts(Texts):

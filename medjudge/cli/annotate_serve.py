@@ -22,7 +22,7 @@ Port = Annotated[
         metavar="N",
         min=0,
         max=65535,
-        help="0 uses a free port. Default: 0, and 8443 where other machines can connect.",
+        help="0 uses a free port. Default: 8443; where only this machine can connect, a free one if that is taken.",
     ),
 ]
 OpenPage = Annotated[bool, typer.Option("--open/--no-open", help="Open the page of a single rater in the browser.")]
@@ -31,11 +31,11 @@ OpenPage = Annotated[bool, typer.Option("--open/--no-open", help="Open the page 
 def network_of(
     host: str, port: int | None, certificate: Path | None, key: Path | None, public_url: str | None
 ) -> Network:
-    """The address of the pages; links that other machines keep need a port that stays."""
+    """The address of the pages; their links need a port that stays."""
     from medjudge.workflows.network import Network
 
-    network = Network(host, port or 0, certificate, key, public_url)
-    return network if network.for_this_machine or port is not None else network._replace(port=8443)
+    network = Network(host, 8443 if port is None else port, certificate, key, public_url)
+    return network._replace(or_free=port is None and network.for_this_machine)
 
 
 def serve_links(pages: AnnotationPages, open_page: bool, as_json: bool) -> None:

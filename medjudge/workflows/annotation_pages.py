@@ -61,7 +61,7 @@ def open_pages(
 ) -> AnnotationPages:
     """Opens the pages on which raters work through the run's plan.
 
-    Beyond this machine the links stay the same when the server starts again; they are in `annotation/links.json`.
+    The links stay the same when the server starts again; their tokens are in `annotation/links.json`.
 
     Args:
         raters: Raters of the plan; all of them that have work unless given.
@@ -87,13 +87,12 @@ def open_pages(
     with web_server_needed(command, "annotate"):
         from medjudge.annotate.access import Access
     listener = listen(network)
-    tokens = _fresh_tokens(chosen) if network.for_this_machine else _kept_tokens(run, chosen)
+    tokens = _kept_tokens(run, chosen)
     access = Access(
         {token: rater for rater, token in tokens.items()},
         listener.host_names,
         network.certificate is not None,
         listener.public_url,
-        for_others=not network.for_this_machine,
     )
     with web_server_needed(command, "annotate"):
         from medjudge.annotate.serve import annotation_app
@@ -105,10 +104,6 @@ def open_pages(
         for rater, token in tokens.items()
     }
     return AnnotationPages(links, listener, app, run, plan, task)
-
-
-def _fresh_tokens(raters: Sequence[str]) -> dict[str, str]:
-    return {rater: secrets.token_urlsafe(24) for rater in raters}
 
 
 def _kept_tokens(run: Run, raters: Sequence[str]) -> dict[str, str]:

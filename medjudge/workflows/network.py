@@ -37,6 +37,7 @@ class Network(NamedTuple):
         certificate: The certificate chain (PEM), for TLS.
         key: Its private key (PEM), unless the certificate's file holds it.
         public_url: The address of a reverse proxy before the server, as browsers type it.
+        or_free: Whether a free port will do where this one cannot be had.
     """
 
     host: str = LOOPBACK_HOST
@@ -44,6 +45,7 @@ class Network(NamedTuple):
     certificate: Path | None = None
     key: Path | None = None
     public_url: str | None = None
+    or_free: bool = False
 
     @property
     def for_this_machine(self) -> bool:
@@ -178,6 +180,8 @@ def _listening(network: Network) -> socket.socket:
                 f"--host {network.host}: no address of this machine; take one of {', '.join(_own_addresses())}, or "
                 "0.0.0.0 for all"
             ) from None
+        if network.or_free:
+            return socket.create_server((network.host, 0), family=family)
         reason = os.strerror(error.errno).lower()
         raise InputError(f"--port {network.port}: {reason}; 0 uses a free one") from None
 

@@ -3,11 +3,13 @@ import socket
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from scoring_pages import MODEL, TOKEN, items_of, scores_of
+from scoring_run import build_run, planned
 from starlette.testclient import TestClient
 
 import medjudge.annotate.rendering as serving
@@ -18,6 +20,8 @@ from medjudge.languages.texts import PACKAGED
 from medjudge.records import MTGDimensions
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run
+from medjudge.workflows.annotation_pages import open_pages
+from medjudge.workflows.network import Network
 
 HERE = "http://127.0.0.1:8000"
 
@@ -31,9 +35,7 @@ def _client(run: Run, rater: str = "dr-a") -> TestClient:
     return client
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/?token=", "/?token=wrong", "/answer/{item}", "/next/{item}", "/static/page.css", "/docs"]
-)
+@pytest.mark.parametrize("path", ["/", "/?token=", "/?token=wrong", "/answer/{item}", "/next/{item}", "/docs"])
 def test_without_the_token_there_is_nothing(knowledge: Run, path: str) -> None:
     client = TestClient(annotation_app(knowledge, read_plan(knowledge), Access({TOKEN: "dr-a"})), base_url=HERE)
     reply = client.get(path.format(item=items_of(knowledge)[0]))
@@ -112,11 +114,10 @@ def test_no_model_name_on_any_page(knowledge: Run, capsys: pytest.CaptureFixture
         client.post(f"/answer/{item}", data={"score": "3", "replaces": "yes"})
     pages.append(client.get("/").text)
     assert "All answers are scored" in pages[-1]
-    assert f"medjudge validate {knowledge.path} --judge" in pages[-1]
     with knowledge.physicians_file.open("a") as file:
         file.write('{"model": "' + MODEL + '"}\n')
     pages.append(client.get("/").text)
-    assert "could not be read" in pages[-1]
+    assert "Please tell whoever sent you the link" in pages[-1]
     assert "line 13" in capsys.readouterr().err
     assert not [page for page in pages if "secret" in page]
 
@@ -229,3 +230,51 @@ def test_wrong_calls_end_in_one_line(
         assert "pip install 'medjudge[annotate]'" in refusal("--rater", "dr-a")
     plan_file(knowledge).unlink()
     assert "medjudge annotate export" in refusal("--rater", "dr-a")
+
+
+@pytest.mark.parametrize(
+    ("asked", "lang"), [("zh-CN,zh;q=0.9,en;q=0.8", "zh-Hans"), ("de,en-GB;q=0.9", "en"), ("fr", "en")]
+)
+def test_all_pages_are_in_the_browsers_language_and_messages_in_both(knowledge: Run, asked: str, lang: str) -> None:
+    client = _client(knowledge)
+    client.headers["accept-language"] = asked
+    for item in items_of(knowledge)[:3]:
+        assert f'<html lang="{lang}">' in client.get(f"/answer/{item}").text
+    client.cookies.clear()
+    refused = client.get("/").text
+    assert "ask whoever sent it to you for a new one" in refused
+    assert "请通过您的个人链接进入本页" in refused
+    assert client.get("/static/page.css").status_code == 200
+    assert not re.search("token|medjudge annotate|terminal|run ", refused)
+
+
+def test_each_button_has_its_meaning_in_the_standard_of_the_category(knowledge: Run) -> None:
+    page = _client(knowledge).get(f"/answer/{items_of(knowledge)[0]}").text
+    buttons = dict(re.findall('<button name="score" value="([1-5])".*?<span>(.*?)</span><small>(?:.*?)</small>', page))
+    assert buttons["1"] == "wrong throughout, or serious harm"
+    assert buttons["2"] == "several key errors, or a safety risk"
+    meanings = re.findall("<small>(.*?)</small></button>", page)
+    assert meanings == re.findall('<dd id="level-[1-5]">(.*?)</dd>', page)[::-1]
+
+
+def test_earlier_turns_are_folded(tmp_path: Path) -> None:
+    run = build_run(tmp_path / "run")
+    item = next(item.id for item in planned(run).items if item.question_id == "second")
+    page = _client(run).get(f"/answer/{item}").text
+    assert re.search(r'<details class="earlier">(?s:.*?)=1\+1 is what\?(?s:.*?)</details>', page)
+
+
+def test_a_link_on_this_machine_is_the_same_after_a_restart_if_its_port_is_free(knowledge: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        other = open_pages(knowledge, ["dr-a"], network=Network(port=port, or_free=True))
+        other.listener.socket.close()
+    links = []
+    for _ in range(2):
+        pages = open_pages(knowledge, ["dr-a"], network=Network(port=port, or_free=True))
+        pages.listener.socket.close()
+        links.append(pages.links["dr-a"].link)
+    assert links[0] == links[1]
+    assert links[0].startswith(f"http://127.0.0.1:{port}/?token=")
+    assert other.links["dr-a"].link.partition("?")[2] == links[0].partition("?")[2]
+    assert other.links["dr-a"].link != links[0]
