@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from medjudge.annotate.plan import rater_problem
+from medjudge.annotate.wording import Message, message
 from medjudge.errors import InputError
 from medjudge.records import MTGDimensions, PhysicianScore
 from medjudge.tables.spreadsheets import CellNames, Formatted, artefact, is_blank
@@ -32,23 +33,31 @@ class Row(NamedTuple):
     column: str = ""
     at: CellNames = CellNames()
 
-    def name(self, field: str) -> str:
+    def name(self, field: str) -> Message | str:
         """A field as problems name it."""
-        return self.at.name(field, column_name(field, self.column))
+        return cell_name(self.at, field, column_name(field, self.column))
 
 
 class Problem(NamedTuple):
     """One thing that is wrong, and its place in the file."""
 
-    place: str
-    what: str
+    place: Message | str
+    what: Message | str
+
+
+class CellError(ValueError):
+    """A cell that cannot be read."""
+
+    def __init__(self, what: Message | str) -> None:
+        super().__init__(str(what))
+        self.what = what
 
 
 class ScoreFields(NamedTuple):
     """The fields of a PhysicianScore as far as they could be read, and what is wrong with the others."""
 
     values: dict[str, Any]
-    problems: list[str]
+    problems: list[Message | str]
 
 
 def physician_scores(
@@ -73,7 +82,7 @@ def physician_scores(
         if is_unscored(row.cells):
             continue
         values, wrong = score_values(row, labels)
-        all_problems += [Problem(row.place, what) for what in wrong]
+        all_problems += [Problem(row.place, str(what)) for what in wrong]
         key = tuple(values.get(name) for name in KEY_FIELDS)
         # A repeated row of a wide table is repeated for every rater; it is reported once.
         if key in place_of_key and row.place not in repeated:
@@ -91,7 +100,9 @@ def physician_scores(
     return records
 
 
-def whole_number(name: str, value: object, low: int, high: int, labels: Mapping[str, int] | None = None) -> int | None:
+def whole_number(
+    name: Message | str, value: object, low: int, high: int, labels: Mapping[str, int] | None = None
+) -> int | None:
     """Reads a cell as a whole number, without guessing: 4, 4.0 and "4" are four; 4.5 and "4 - good" are errors.
 
     Args:
@@ -106,7 +117,7 @@ def whole_number(name: str, value: object, low: int, high: int, labels: Mapping[
         The number, or None where the cell is blank.
 
     Raises:
-        ValueError: The cell holds anything else.
+        CellError: The cell holds anything else.
     """
     if is_blank(value):
         return None
@@ -117,14 +128,16 @@ def whole_number(name: str, value: object, low: int, high: int, labels: Mapping[
     if labels and label in labels:
         return labels[label]
     if number is not None:
-        raise ValueError(f"{name} is {number}; the scale goes from {low} to {high}")
+        off = "zero_or_one" if (low, high) == (0, 1) else "off_scale"
+        raise CellError(message(off, cell=name, value=number, low=low, high=high))
     if label in _MEANT_AS_BLANK:
-        raise ValueError(f"{name} is {_shown(value)}; leave the cell blank where this rater did not score")
+        raise CellError(message("meant_as_blank", cell=name, value=_shown(value)))
     if labels is None or not isinstance(value, str) or re.fullmatch(r"[-+]?\d+[.,]\d+", label):
-        raise ValueError(f"{name} is {_shown(value)}; a whole number from {low} to {high} is expected")
+        wrong = "zero_or_one" if (low, high) == (0, 1) else "converted" if artefact(value) else "no_whole_number"
+        raise CellError(message(wrong, cell=name, value=_shown(value), low=low, high=high))
     if not labels:
-        raise ValueError(f"{name} is {_shown(value)}; which level is it? --label-map 'entailment=5,neutral=3'")
-    raise ValueError(f"{name} is {_shown(value)}; the label map has only {', '.join(labels)}")
+        raise CellError(f"{name} is {_shown(value)}; which level is it? --label-map 'entailment=5,neutral=3'")
+    raise CellError(f"{name} is {_shown(value)}; the label map has only {', '.join(labels)}")
 
 
 def _integer(value: object) -> int | None:
@@ -158,13 +171,13 @@ def score_values(row: Row, labels: Mapping[str, int] | None) -> ScoreFields:
         labels: As for `whole_number`.
     """
     values: dict[str, Any] = {}
-    wrong: list[str] = []
+    wrong: list[Message | str] = []
 
     def read(field: str, reader: Any, *arguments: object) -> None:
         try:
             values[field] = reader(row.name(field), row.cells.get(field), *arguments)
-        except ValueError as error:
-            wrong.append(str(error))
+        except CellError as error:
+            wrong.append(error.what)
 
     for field in ("question_id", "model"):
         read(field, _name)
@@ -177,11 +190,17 @@ def score_values(row: Row, labels: Mapping[str, int] | None) -> ScoreFields:
     blank = [row.name(field) for field in DIMENSIONS if is_blank(row.cells.get(field))]
     if len(blank) < len(DIMENSIONS):
         if blank:
-            wrong.append(f"no {', '.join(blank)}; the five dimensions are scored together or not at all")
+            wrong.append(message("dimensions_missing", cells=blank))
         elif not is_blank(row.cells.get("score")):
-            wrong.append(f"both {row.name('score')} and the five dimensions are filled in; clear one of the two")
+            wrong.append(message("score_and_dimensions", cell=row.name("score")))
         values["dimensions"] = {field: values.get(field) for field in DIMENSIONS}
     return ScoreFields({field: value for field, value in values.items() if field not in DIMENSIONS}, wrong)
+
+
+def cell_name(at: CellNames, field: str, heading: str = "") -> Message | str:
+    """A field, or its heading in the file, and its cell where the file has cells."""
+    letters = at.letters.get(field)
+    return message("cell", field=heading or field, at=f"{letters}{at.row}") if letters else heading or field
 
 
 def column_name(field: str, rater: str) -> str:
@@ -191,32 +210,32 @@ def column_name(field: str, rater: str) -> str:
     return rater if field == "score" else f"{rater}.{field}"
 
 
-def _name(name: str, value: object) -> str:
+def _name(name: Message | str, value: object) -> str:
     if is_blank(value):
-        raise ValueError(f"{name} is missing in a row with a score (of merged cells only the first has a value)")
+        raise CellError(f"{name} is missing in a row with a score (of merged cells only the first has a value)")
     if isinstance(value, bool) or artefact(value):
-        raise ValueError(f"{name} is {_shown(value)}; format the column as text and type it again")
+        raise CellError(message("type_again", cell=name, value=_shown(value)))
     # Excel stores every number as a float; an id 17.0 was typed as 17.
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
 
 
-def _rater(name: str, value: object) -> str:
+def _rater(name: Message | str, value: object) -> str:
     rater = _name(name, value)
     if problem := rater_problem(rater):
-        raise ValueError(f"rater '{rater}' {problem}")
+        raise CellError(f"rater '{rater}' {problem}")
     return rater
 
 
-def _sample(name: str, value: object) -> int:
+def _sample(name: Message | str, value: object) -> int:
     number = 0 if is_blank(value) else _integer(value)
     if number is None or number < 0:
-        raise ValueError(f"{name} is {_shown(value)}; a whole number from 0 on is expected")
+        raise CellError(f"{name} is {_shown(value)}; a whole number from 0 on is expected")
     return number
 
 
-def _comment(name: str, value: object) -> str | None:
+def _comment(name: Message | str, value: object) -> str | None:
     if artefact(value):
-        raise ValueError(f"{name} is {_shown(value)}; format the column as text and type it again")
+        raise CellError(message("type_again", cell=name, value=_shown(value)))
     return None if is_blank(value) else str(value).strip()
 
 

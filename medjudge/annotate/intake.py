@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from medjudge.annotate.add_scores import shown_record
-from medjudge.annotate.cells import DIMENSIONS, Row, is_unscored, score_values
+from medjudge.annotate.cells import DIMENSIONS, Row, cell_name, is_unscored, score_values
 from medjudge.annotate.label_studio import project_suffixes, read_project, some_tasks
 from medjudge.annotate.plan import ItemPlan, PairPlan, Plan
 from medjudge.annotate.tasks import LEVELS, PAIRS, Task
 from medjudge.annotate.units import Unit, printable, same_text
+from medjudge.annotate.wording import Message, message
 from medjudge.annotate.workbook import Form, FormRow, read_workbook, write_workbook
 from medjudge.errors import InputError
 from medjudge.files import first_problem, json_lines, write_json
@@ -46,7 +47,7 @@ class Asked(NamedTuple):
 
 AskedOfRater = Mapping[str, Asked]
 """The rows of a rater's form, by row id."""
-Places = Mapping[tuple[str, str], Sequence[str]]
+Places = Mapping[tuple[str, str], Sequence[Message | str]]
 """The places of a rater's rows in a form, by rater and row id."""
 
 
@@ -54,13 +55,34 @@ class Problem(NamedTuple):
     """A row or file that cannot be imported, and why; `asked` and `row` where it is known which item is meant."""
 
     path: Path
-    place: str
-    what: str
+    place: Message | str
+    wrong: Sequence[Message | str]
     asked: Asked | None = None
     row: FormRow | None = None
 
+    @property
+    def what(self) -> str:
+        """What is wrong, in English."""
+        return self.text("en")
+
+    def this_row(self, language: str) -> str:
+        """What is wrong, for a workbook that shows the row again."""
+        return message("this_row", what=self.text(language, here=True)).text(language)
+
+    def text(self, language: str, here: bool = False) -> str:
+        """What is wrong in a language, without the cells of the form where its row is shown again."""
+        return ("；" if language == "zh" else "; ").join(
+            one.text(language, here) if isinstance(one, Message) else one for one in self.wrong
+        )
+
+    def line(self, language: str, name: Path | str) -> str:
+        """File, place and what is wrong, in a language."""
+        place = self.place.text(language) if isinstance(self.place, Message) else self.place
+        file, colon = (f"{name}，", "：") if language == "zh" else (f"{name}, ", ": ")
+        return f"{file}{place}{colon}{self.text(language)}"
+
     def __str__(self) -> str:
-        return f"{self.path}, {self.place}: {self.what}"
+        return self.line("en", self.path)
 
 
 class Checked(NamedTuple):
@@ -73,6 +95,7 @@ class Checked(NamedTuple):
         only_comments: Those of them with a comment.
         missing: Items of a workbook's rater that are not in the workbook and not filled in: file -> sheet -> row ids.
         plans: The plans that the forms belong to.
+        languages: English, and Chinese where questions are Chinese: problems are forwarded to raters.
     """
 
     records: list[Any]
@@ -81,6 +104,11 @@ class Checked(NamedTuple):
     only_comments: int
     missing: dict[str, dict[str, list[str]]]
     plans: list[Plan | PairPlan | ItemPlan]
+    languages: Sequence[str] = ("en",)
+
+    def lines(self, problem: Problem, name: Path | str) -> list[str]:
+        """A problem in the languages of those who read it, a line each."""
+        return [problem.line(language, name) for language in self.languages]
 
 
 class _CheckedRow(NamedTuple):
@@ -88,7 +116,7 @@ class _CheckedRow(NamedTuple):
 
     asked: Asked | None
     record: Any
-    problems: list[str]
+    problems: list[Message | str]
 
 
 class _Absent(NamedTuple):
@@ -136,11 +164,11 @@ class Intake:
     def add_form(self, form: Form) -> None:
         """Checks a form against its plan; a row that is not filled in is no problem."""
         asked = self._asked_by(_plan_of(form, self._plans, self._task))
-        self._problems += [Problem(form.path, *problem) for problem in form.problems]
+        self._problems += [Problem(form.path, problem.place, [problem.what]) for problem in form.problems]
         if what := _why_foreign(form, asked, self._task, self._scheme):
-            self._problems.append(Problem(form.path, "the whole form", what))
+            self._problems.append(Problem(form.path, message("whole_form"), [what]))
             return
-        places: dict[tuple[str, str], list[str]] = {}
+        places: dict[tuple[str, str], list[Message | str]] = {}
         for row in form.rows:
             places.setdefault((row.rater, row.item_id), []).append(row.place)
         self._absent += _absent(form, asked, places)
@@ -149,7 +177,7 @@ class Intake:
             if record is not None:
                 wrong += self._conflicts(record)
             if wrong:
-                self._problems.append(Problem(form.path, row.place, "; ".join(wrong), of_row, row))
+                self._problems.append(Problem(form.path, row.place, wrong, of_row, row))
             elif record is None:
                 self._blank.append(row)
             else:
@@ -160,11 +188,11 @@ class Intake:
         answered = {answer.key for answer in self._run.answers()}
         items = {question.id: {item.text for item in items_of(question)} for question in self._run.questions()}
         for number, fields in json_lines(path):
-            place, wrong = f"line {number}", []
+            place, wrong = f"line {number}", list[Message | str]()
             try:
                 record = (PhysicianPair if self._task is PAIRS else ItemScore).model_validate(fields)
             except ValidationError as error:
-                self._problems.append(Problem(path, place, first_problem(error)))
+                self._problems.append(Problem(path, place, [first_problem(error)]))
                 continue
             keys = record.answer_keys if isinstance(record, PhysicianPair) else (record.answer_key,)
             wrong += [
@@ -177,7 +205,7 @@ class Intake:
                 wrong.append(f"'{record.item[:60]}' is no item of {record.question_id}; compare the texts")
             wrong = wrong or self._conflicts(record)
             if wrong:
-                self._problems.append(Problem(path, place, "; ".join(wrong)))
+                self._problems.append(Problem(path, place, wrong))
             else:
                 self._keep(record, f"{path.name}, {place}")
 
@@ -191,7 +219,9 @@ class Intake:
                 by_sheet = missing.setdefault(str(form.path), {})
                 by_sheet.setdefault(self._task.sheet or asked.unit.question.category, []).append(asked.id)
         plans = [self._plans[index] for index in sorted(self._asked)]
-        return Checked(self._records, self._problems, len(self._blank), commented, missing, plans)
+        chinese = any(question.language == "zh" for question in self._run.questions())
+        languages = ("en", "zh") if chinese else ("en",)
+        return Checked(self._records, self._problems, len(self._blank), commented, missing, plans, languages)
 
     def _asked_by(self, index: int) -> dict[str, AskedOfRater]:
         """The rows of each rater of a plan."""
@@ -206,26 +236,27 @@ class Intake:
         self._earlier[record.key] = (record, place)
         self._records.append(record)
 
-    def _conflicts(self, record: Any) -> list[str]:
+    def _conflicts(self, record: Any) -> list[Message | str]:
         """Reasons against a record, given an earlier one of the same rater and answer."""
         earlier, place = self._earlier.get(record.key, (None, None))
         if earlier is None or self._task.said(earlier) == self._task.said(record):
             return []
         if place is None and self._replace:
             return []
-        end = "--replace takes the new one" if place is None else "keep one of the two"
-        before = f"{record.rater}'s {self._task.verdict} is {shown_record(earlier)} in {place or 'the run'}"
-        return [f"{before}, and {shown_record(record)} here; {end}"]
+        name = "conflict_in_run" if place is None else "conflict"
+        said = {"before": shown_record(earlier), "now": shown_record(record), "place": place}
+        return [message(name, rater=record.rater, verdict=self._task.verdict, **said)]
 
 
 def require_valid(checked: Checked, task: Task = LEVELS) -> None:
     """Raises InputError with all problems of all forms, one per line where there are several."""
     if not checked.problems:
         return
-    lines = [str(problem) for problem in checked.problems]
+    lines = ["\n    ".join(checked.lines(problem, problem.path)) for problem in checked.problems]
     end = f"nothing was imported; --accept-valid imports the valid {task.verdict}s ({len(checked.records)})"
     if len(lines) == 1:
-        raise InputError(f"{lines[0]}; {end}")
+        first, *others = checked.lines(checked.problems[0], checked.problems[0].path)
+        raise InputError("\n  ".join([f"{first}; {end}", *others]))
     raise InputError("\n  ".join([f"{len(lines)} problems; {end}", *lines]))
 
 
@@ -250,7 +281,7 @@ def write_problem_form(form: Form, problems: Sequence[Problem]) -> Path | None:
     descriptions: dict[str, list[str]] = {}
     filled: dict[str, Mapping[str, object]] = {}
     for problem, asked, row in by_item:
-        descriptions.setdefault(asked.id, []).append(f"{problem.place}: {problem.what}")
+        descriptions.setdefault(asked.id, []).extend(problem.this_row(language) for language in ("en", "zh"))
         filled.setdefault(asked.id, row.cells)
     what = {row_id: "\n".join(lines) for row_id, lines in descriptions.items()}
     write_workbook(path, form.rows[0].rater, list(units.values()), filled=filled, problems=what)
@@ -276,18 +307,18 @@ def _plan_of(form: Form, plans: Sequence[Plan | PairPlan | ItemPlan], task: Task
     return max(range(len(plans)), key=likeness)
 
 
-def _why_foreign(form: Form, asked: Mapping[str, AskedOfRater], task: Task, scheme: Scheme) -> str | None:
+def _why_foreign(form: Form, asked: Mapping[str, AskedOfRater], task: Task, scheme: Scheme) -> Message | None:
     """The reason why a form as a whole cannot belong to this plan; None where it can."""
     raters = {row.rater for row in form.rows}
     if unknown := raters - set(asked):
-        return f"belongs to rater {min(unknown)}, and the raters of the plan are {', '.join(asked)}"
+        return message("unknown_rater", rater=min(unknown), raters=list(asked))
     names = {form.path.stem.removesuffix(suffix) for suffix in project_suffixes(task, scheme)}
     named = next((rater for rater in asked if rater in names), None)
     if named and raters - {named}:
-        return f"is named after {named} and belongs to rater {min(raters - {named})}; rename the file"
+        return message("named_after", named=named, rater=min(raters - {named}))
     ids = {row.item_id for row in form.rows}
     if ids and not ids & {row_id for of_rater in asked.values() for row_id in of_rater}:
-        return f"has {len(ids)} items, and none is in a plan of this run; it belongs to another run"
+        return message("another_run", count=len(ids))
     return None
 
 
@@ -309,22 +340,18 @@ def _check_row(row: FormRow, asked: Mapping[str, AskedOfRater], places: Places, 
         return _CheckedRow(match, None, [_unknown_id(row, asked, match)])
     checked = (_score if task is LEVELS else _verdict)(row, of_row, task)
     if others := [place for place in places[row.rater, row.item_id] if place != row.place]:
-        checked.problems.append(f"item {row.item_id} is also in {', '.join(others)}; keep one of them")
+        checked.problems.append(message("repeated", item=row.item_id, places=others))
     if row.account in asked and row.account != row.rater:
-        checked.problems.append(f"{row.account} was signed in, and {row.rater} has to score this item")
+        checked.problems.append(message("signed_in", account=row.account, rater=row.rater))
     return checked
 
 
-def _unknown_id(row: FormRow, asked: Mapping[str, AskedOfRater], match: Asked | None) -> str:
+def _unknown_id(row: FormRow, asked: Mapping[str, AskedOfRater], match: Asked | None) -> Message:
     """The problem with the id of a row; `match` is the item that has the row's texts."""
     others = [rater for rater, of_rater in asked.items() if row.item_id in of_rater]
-    if not row.item_id:
-        what = "the ID is missing"
-    elif others:
-        what = f"item {row.item_id} is for {', '.join(others)} to score, not for {row.rater}"
-    else:
-        what = f"the ID '{row.item_id}' is not in the plan"
-    return what if match is None else f"{what}; its texts are those of item {match.id}: restore that ID"
+    name = "id_missing" if not row.item_id else "id_of_others" if others else "id_unknown"
+    facts = {"item": row.item_id, "others": others, "rater": row.rater}
+    return message(name, **facts) if match is None else message(f"{name}_of", match=match.id, **facts)
 
 
 def _with_texts_of(row: FormRow, asked: AskedOfRater, places: Places) -> Asked | None:
@@ -354,7 +381,7 @@ def _score(row: FormRow, asked: Asked, task: Task) -> _CheckedRow:
     fields = task.fields(unit.by_dimensions)
     wrong = [*row.wrong, *_wrong_texts(row, asked, fields)]
     if fields == ("score",) and any(not is_blank(row.cells.get(name)) for name in DIMENSIONS):
-        wrong.append(f"{unit.question.category} is not scored by dimensions; give a score from 1 to 5")
+        wrong.append(message("not_by_dimensions", category=unit.question.category))
     if is_unscored(row.cells):
         return _CheckedRow(asked, None, [*wrong, *_score_in_comment(row, fields)])
     cells = {**unit.item.keys[0]._asdict(), "rater": row.rater, **row.cells}
@@ -370,23 +397,26 @@ def _verdict(row: FormRow, asked: Asked, task: Task) -> _CheckedRow:
     if is_blank(row.cells.get(field)):
         return _CheckedRow(asked, None, wrong)
     if what := artefact(comment):
-        wrong.append(f"comment is {what}; format the cell as text and type it again")
+        wrong.append(message("type_again", cell="comment", value=what))
     filled: dict[str, object] = {"comment": None if is_blank(comment) else str(comment).strip()}
     try:
         filled[field] = task.read_choice(row.cells[field])
-    except ValueError as error:
-        wrong.append(f"{row.at.name(field)} {error}")
+    except ValueError:
+        value = str(row.cells[field]).strip()[:40]
+        wrong.append(
+            message("no_choice", cell=cell_name(row.at, field), value=value, offered=list(task.offered(field)))
+        )
     return _CheckedRow(asked, None if wrong else task.record(asked.unit, asked.row, row.rater, filled), wrong)
 
 
-def _score_in_comment(row: FormRow, fields: Sequence[str]) -> list[str]:
+def _score_in_comment(row: FormRow, fields: Sequence[str]) -> list[Message]:
     comment = str(row.cells.get("comment") or "").strip()
     if not _NUMBER.fullmatch(comment):
         return []
-    return [f"{row.at.name('comment')} is {comment} and the score is blank; a score goes into {' or '.join(fields)}"]
+    return [message("score_in_comment", cell=cell_name(row.at, "comment"), value=comment, fields=list(fields))]
 
 
-def _wrong_texts(row: FormRow, asked: Asked, fields: Sequence[str]) -> list[str]:
+def _wrong_texts(row: FormRow, asked: Asked, fields: Sequence[str]) -> list[Message]:
     """Texts that hold a number, probably a misplaced score, and texts that were changed."""
     expected = asked.texts
     numbers = [
@@ -395,12 +425,11 @@ def _wrong_texts(row: FormRow, asked: Asked, fields: Sequence[str]) -> list[str]
         if _NUMBER.fullmatch(text.strip()) and not same_text(text, expected[field])
     ]
     wrong = [
-        f"{row.at.name(field)} is {row.texts[field].strip()}; a score goes into {' or '.join(fields)}; restore the "
-        "text here"
+        message("score_in_text", cell=cell_name(row.at, field), value=row.texts[field].strip(), fields=list(fields))
         for field in numbers
     ]
     for field in _altered(row, expected):
         if field not in numbers:
-            what = "is not the exported text" if row.texts[field].strip() else "is blank"
-            wrong.append(f"{row.at.name(field)} {what}; restore the text, or copy the row from a new form")
+            name = "text_changed" if row.texts[field].strip() else "text_blank"
+            wrong.append(message(name, cell=cell_name(row.at, field)))
     return wrong

@@ -92,14 +92,13 @@ class Task:
         """The value in the records that a filled-in cell means, in English or Chinese or both.
 
         Raises:
-            ValueError: It means none.
+            ValueError: It is none of them.
         """
         stated = " ".join(str(value).replace("_", " ").split()).casefold()
         for choice, words in self.choices.items():
             if stated in (word.casefold() for word in words):
                 return choice
-        offered = ", ".join(self.offered(""))
-        raise ValueError(f"is '{str(value).strip()[:40]}'; one of {offered} is expected, or an empty cell")
+        raise ValueError(f"'{value}' is no choice of {self.name}")
 
     def units(self, run: Run, plan: Plan | PairPlan | ItemPlan) -> dict[str, list[Unit]]:
         """The work of each rater, in the rater's order.

@@ -1,7 +1,7 @@
 """Texts of forms and pages: `scoring_form.yaml` and `scoring_page.yaml` of each language."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import Field
 
@@ -95,6 +95,53 @@ class MessageTexts(Texts):
     lang: str
     go_on: str
     messages: dict[str, str]
+
+
+class FormMessages(Texts):
+    """The messages about forms that came back, in one language (`form_messages.yaml`).
+
+    Attributes:
+        messages: Name -> text.
+        fields: Field of a form -> its name, where that is not the field itself.
+        between: What separates the entries of a list.
+    """
+
+    messages: dict[str, str]
+    fields: dict[str, str]
+    between: str
+
+
+_OF_FIELDS = ("cell", "cells", "field", "fields")
+"""The facts that name fields of a form."""
+
+
+class Message(NamedTuple):
+    """A message of `form_messages.yaml` with its facts; fields, lists and messages among these are put into words."""
+
+    name: str
+    facts: Mapping[str, Any] = {}
+
+    def text(self, language: str = "en", here: bool = False) -> str:
+        """The message in a language; `here` for a workbook that shows the row again."""
+        texts = PACKAGED.load(language, "form_messages.yaml", FormMessages)
+
+        def said(fact: str, value: Any) -> str:
+            if isinstance(value, Message):
+                return value.text(language, here)
+            if isinstance(value, list):
+                return texts.between.join(said(fact, one) for one in value)
+            return texts.fields.get(value, value) if fact in _OF_FIELDS else str(value)
+
+        name = f"{self.name}_here" if here and f"{self.name}_here" in texts.messages else self.name
+        return texts.messages[name].format(**{fact: said(fact, value) for fact, value in self.facts.items()})
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def message(name: str, **facts: Any) -> Message:
+    """A message with its facts."""
+    return Message(name, facts)
 
 
 class VerdictTexts(Texts):

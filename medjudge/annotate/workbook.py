@@ -8,10 +8,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from medjudge.annotate.cells import DIMENSIONS, Problem
+from medjudge.annotate.cells import DIMENSIONS, Problem, cell_name
 from medjudge.annotate.tasks import LEVELS, Task
 from medjudge.annotate.units import Unit, printable
-from medjudge.annotate.wording import VerdictTexts, form_texts
+from medjudge.annotate.wording import Message, VerdictTexts, form_texts, message, page_texts
 from medjudge.annotate.wrapping import lines_in, parts_of
 from medjudge.errors import InputError
 from medjudge.files import replacing
@@ -22,9 +22,11 @@ from medjudge.tables.spreadsheets import CellNames, Sheet, column_letters, is_bl
 _FIRST_SHEET = "Read me 说明"
 _RATER = "Rater 评分人"
 _PROBLEM = {"problem": "To fix 需要修改"}
-_WIDTHS = {"id": 9, "question": 40, "reference": 40, "checklist": 34, "answer": 66, "comment": 30, "problem": 40}
-_WIDTHS |= {"first": 56, "second": 56, "item": 48, "verdict": 22}
-_SCORE_WIDTH, _GUIDANCE_WIDTH = 13, 78
+_WIDTHS = {"id": 9, "question": 34, "reference": 32, "checklist": 26, "answer": 58, "comment": 30, "problem": 40}
+_WIDTHS |= {"first": 48, "second": 48, "item": 40, "verdict": 22}
+_SCORE_WIDTH, _GUIDANCE_WIDTH = 11, 78
+_SCREEN = 1290
+"""Pixels for the columns up to the last one to fill in: a screen 1366 wide, without the borders of the window."""
 _LINE_HEIGHT = 15
 _CONTINUATION = re.compile(r"(\S+) \+(\d+)")
 
@@ -42,12 +44,12 @@ class FormRow(NamedTuple):
         at: The cells of the fields.
     """
 
-    place: str
+    place: Message | str
     rater: str
     item_id: str
     texts: Mapping[str, str]
     cells: Mapping[str, object]
-    wrong: tuple[str, ...] = ()
+    wrong: tuple[Message | str, ...] = ()
     account: str | None = None
     at: CellNames = CellNames()
 
@@ -215,7 +217,7 @@ def _write_sheet(
             open_rows += [number] if row < len(ids) else []
             number += 1
     for field in asked:
-        _offer(sheet, task, field, column_letters(fields.index(field)), open_rows)
+        _offer(sheet, units[0], task, field, column_letters(fields.index(field)), open_rows)
     sheet.page_setup.orientation, sheet.page_setup.fitToHeight = "landscape", 0
     sheet.sheet_properties.pageSetUpPr.fitToPage = True
     _protect(sheet)
@@ -234,6 +236,8 @@ def _write_headings(sheet: Any, fields: Sequence[str], task: Task) -> None:
         cell.font, cell.fill, cell.alignment = styles.bold, styles.grey, styles.heading
     sheet.row_dimensions[1].height = 4 * _LINE_HEIGHT
     sheet.freeze_panes = "B2"
+    to_see = [_WIDTHS.get(field, _SCORE_WIDTH) for field in fields if field not in ("comment", "problem")]
+    sheet.sheet_view.zoomScale = min(100, 100 * _SCREEN // sum(7 * width + 5 for width in to_see))
     sheet.print_title_rows = "1:1"
 
 
@@ -258,8 +262,8 @@ def _styles() -> SimpleNamespace:
     )
 
 
-def _offer(sheet: Any, task: Task, field: str, letter: str, rows: Sequence[int]) -> None:
-    """A drop-down with what can be filled in, which refuses everything else."""
+def _offer(sheet: Any, unit: Unit, task: Task, field: str, letter: str, rows: Sequence[int]) -> None:
+    """A drop-down with what can be filled in, which says what it means and refuses everything else."""
     from openpyxl.worksheet.datavalidation import DataValidation
 
     offered = task.offered(field)
@@ -269,11 +273,26 @@ def _offer(sheet: Any, task: Task, field: str, letter: str, rows: Sequence[int])
         low, high = offered[0], offered[-1]
         rule.errorTitle = "Not on the scale 超出范围"
         rule.error = f"A whole number from {low} to {high}, or an empty cell. 请填写{low}至{high}的整数，或留空。"
+        if len(offered) == 2:
+            rule.error = f"{low} or {high}, or an empty cell. 请填写{low}或{high}，或留空。"
     else:
         rule.error = "One of the listed verdicts, or an empty cell. 请从列表中选择，或留空。"
+    rule.showInputMessage, rule.prompt = True, _prompt(unit, task, field)
     for row in rows:
         rule.add(f"{letter}{row}")
     sheet.add_data_validation(rule)
+
+
+def _prompt(unit: Unit, task: Task, field: str) -> str:
+    """What is shown beside a cell to fill in: what the scores mean, in the language of the question."""
+    language, languages = unit.question.language, unit.languages
+    if task is not LEVELS:
+        code = language if language in languages.codes(task.form_file) else "en"
+        return languages.load(code, task.form_file, VerdictTexts).steps[0]
+    if field in DIMENSIONS:
+        return form_texts(language, languages).dimensions[field].meaning
+    page = page_texts(language if language in languages.codes("scoring_page.yaml") else "en", languages)
+    return "\n".join([*(f"{level} {caption}" for level, caption in page.captions.items()), page.ask_level])
 
 
 def _protect(sheet: Any) -> None:
@@ -310,7 +329,7 @@ class _Line(NamedTuple):
     item_id: str
     part: int
     values: Mapping[str, object]
-    wrong: list[str]
+    wrong: list[Message | str]
 
 
 def _read_sheet(sheet: Sheet, asked: Sequence[str], rater: str, task: Task) -> _SheetContent:
@@ -323,8 +342,8 @@ def _read_sheet(sheet: Sheet, asked: Sequence[str], rater: str, task: Task) -> _
     wanted = {field: _heading(task.headings[field]) for field in ("id", *_shown(task), *open_fields)}
     headings = [_heading(cell) for cell in sheet.rows[0][1]] if sheet.rows else []
     if missing := [heading for heading in wanted.values() if headings.count(heading) != 1]:
-        what = f"no column '{missing[0]}', or two of them; restore the headings"
-        return _SheetContent([], [Problem(f"sheet '{sheet.name}', row 1", what)])
+        place = message("place", sheet=sheet.name, row=sheet.rows[0][0] if sheet.rows else 1)
+        return _SheetContent([], [Problem(place, message("no_column", heading=missing[0]))])
     column = {field: headings.index(heading) for field, heading in wanted.items()}
     letters = {field: column_letters(index) for field, index in column.items()}
     items: list[list[_Line]] = []
@@ -332,8 +351,10 @@ def _read_sheet(sheet: Sheet, asked: Sequence[str], rater: str, task: Task) -> _
     for number, cells in sheet.rows[1:]:
         line = _line(number, cells, headings, column)
         line.wrong.extend(
-            f"{CellNames(letters, number).name(field)} holds a formula without a value; type the "
-            f"{'text' if field == 'comment' else 'number'}"
+            message(
+                "formula_of_text" if field == "comment" else "formula",
+                cell=cell_name(CellNames(letters, number), field),
+            )
             for field in open_fields
             if (number, column[field]) in sheet.unsaved
         )
@@ -345,12 +366,11 @@ def _read_sheet(sheet: Sheet, asked: Sequence[str], rater: str, task: Task) -> _
         unit_id = item[0].item_id.partition(".")[0]
         item += sorted(further.pop(unit_id, []), key=lambda line: line.part)
     problems = [
-        Problem(f"sheet '{sheet.name}', row {lines[0].number}", f"the first row of item {item_id} is missing")
+        Problem(message("place", sheet=sheet.name, row=lines[0].number), message("first_row_missing", item=item_id))
         for item_id, lines in further.items()
     ]
     texts = ("item",) if task.name == "items" else task.shown
-    place = f"sheet '{sheet.name}'"
-    return _SheetContent([_row(item, place, texts, open_fields, rater, letters) for item in items], problems)
+    return _SheetContent([_row(item, str(sheet.name), texts, open_fields, rater, letters) for item in items], problems)
 
 
 def _heading(cell: object) -> str:
@@ -365,13 +385,13 @@ def _line(number: int, cells: Sequence[object], headings: Sequence[str], column:
     stray = [
         cell for index, cell in enumerate(cells) if not is_blank(cell) and "".join(headings[index : index + 1]) == ""
     ]
-    wrong = [f"'{cell}' is in a column without a heading; scores have columns of their own" for cell in stray]
+    wrong: list[Message | str] = [message("no_heading", value=cell) for cell in stray]
     return _Line(number, item_id, part, values, wrong)
 
 
 def _row(
     item: Sequence[_Line],
-    place: str,
+    sheet: str,
     texts: Sequence[str],
     open_fields: Sequence[str],
     rater: str,
@@ -382,7 +402,7 @@ def _row(
     for line in item[1:]:
         misplaced = [field for field in open_fields if not is_blank(line.values[field])]
         wrong += [
-            f"{field} is in {letters[field]}{line.number}; move it to {letters[field]}{first.number}"
+            message("misplaced", field=field, at=f"{letters[field]}{line.number}", to=f"{letters[field]}{first.number}")
             for field in misplaced
         ]
     shown = {
@@ -391,7 +411,7 @@ def _row(
     }
     cells = {field: first.values[field] for field in open_fields}
     return FormRow(
-        f"{place}, row {first.number}",
+        message("place", sheet=sheet, row=first.number),
         rater,
         first.item_id,
         shown,

@@ -163,7 +163,7 @@ def _print_import(screen: "Console", imported: "ImportedScores", run: Path) -> N
 
     added, checked = imported.added, imported.checked
     for problem in checked.problems:
-        screen.print(f"  {problem.path.name}, {problem.place}: {problem.what}")
+        screen.print("  " + "\n    ".join(checked.lines(problem, problem.path.name)))
     screen.print(f"{added.new} scores imported, {added.same} imported before, {added.replaced} replaced")
     if checked.unscored:
         commented = f" ({checked.only_comments} with a comment)" if checked.only_comments else ""

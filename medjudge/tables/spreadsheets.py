@@ -109,18 +109,13 @@ class Sheet(NamedTuple):
 
 
 class CellNames(NamedTuple):
-    """The cells of a row's fields as spreadsheet programs name them; nothing where a file has no cells.
+    """The cells of a row's fields as spreadsheet programs name them; empty where a file has no cells.
 
     `letters` holds the column of each field; the rows of a sheet share it.
     """
 
     letters: Mapping[str, str] = {}
     row: int = 0
-
-    def name(self, field: str, heading: str = "") -> str:
-        """A field, or its heading in the file, and its cell: score in F4."""
-        letters = self.letters.get(field)
-        return f"{heading or field} in {letters}{self.row}" if letters else heading or field
 
 
 def column_letters(column: int) -> str:

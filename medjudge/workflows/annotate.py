@@ -108,7 +108,7 @@ class ImportedScores:
             "only_comments": self.checked.only_comments,
             "missing": self.checked.missing,
             "wrong": [
-                {"file": str(problem.path), "place": problem.place, "what": problem.what}
+                {"file": str(problem.path), "place": str(problem.place), "what": problem.what}
                 for problem in self.checked.problems
             ],
             "to_mend": [*map(str, self.to_fix)],
@@ -248,7 +248,8 @@ def import_verdicts(
     if not accept_valid:
         require_valid(checked, task)
     added = add_records(run, task, checked.records, replace)
-    return AddedVerdicts(*added, checked.unscored, [str(problem) for problem in checked.problems])
+    problems = ["\n    ".join(checked.lines(problem, problem.path)) for problem in checked.problems]
+    return AddedVerdicts(*added, checked.unscored, problems)
 
 
 def _require_no_forms(

@@ -183,7 +183,7 @@ def of_a_stranger(workbook: Any) -> None:
         (put("MK", 0, "F", 7), "sheet 'MK', row 2: score in F2 is 7; the scale goes from 1 to 5"),
         (put("MK", 0, "F", 4.5), "sheet 'MK', row 2: score in F2 is 4.5; a whole number from 1 to 5 is expected"),
         (put("MK", 0, "F", "good"), "score in F2 is 'good'; a whole number from 1 to 5 is expected"),
-        (put("MTG", 0, "J", 2), "sheet 'MTG', row 2: safety in J2 is 2; the scale goes from 0 to 1"),
+        (put("MTG", 0, "J", 2), "sheet 'MTG', row 2: safety in J2 is 2; 0 or 1 is expected"),
         (put("MTG", 0, "G", None), "no correctness in G2; the five dimensions are scored together or not at all"),
         (put("MTG", 1, "F", 6), "instruction_following in F3 is 6; the scale goes from 0 to 5"),
         (put("MSE", 0, "A", None), "sheet 'MSE', row 2: the ID is missing; its texts are those of item"),
@@ -240,6 +240,9 @@ def test_all_problems_of_all_files_are_reported_at_once(run: Run, exported: Plan
     assert done.stderr.startswith("error: 5 problems; nothing was imported; --accept-valid")
     assert done.stderr.count("one.xlsx, sheet") == 4
     assert done.stderr.count("two.xlsx, sheet") == 1
+    assert (
+        "two.xlsx，工作表“MR”第2行：F2单元格（评分）填写的是0，分值范围为1至5" in done.stderr
+    )  # a question is Chinese
 
 
 def test_valid_rows_are_imported_and_the_others_can_be_fixed(run: Run, exported: Plan, medjudge: Any) -> None:
@@ -252,7 +255,11 @@ def test_valid_rows_are_imported_and_the_others_can_be_fixed(run: Run, exported:
     (mend,) = printed["to_mend"]
     assert Path(mend) == path.with_name("filled-to-fix.xlsx")
     workbook = load_workbook(mend)
-    assert "score in F" in cell_of(workbook, "MK", 0, "H").value + cell_of(workbook, "MK", 1, "H").value
+    described = {cell_of(workbook, "MK", place, "H").value for place in (0, 1)}
+    assert described == {
+        "This row: score is 9; the scale goes from 1 to 5\n本行：“评分”填写的是9，分值范围为1至5",
+        "This row: score is 'x'; a whole number from 1 to 5 is expected\n本行：“评分”填写的是'x'，应为1至5的整数",
+    }
     wrong = {cell_of(workbook, sheet, place, "F").value for sheet, place in (("MK", 0), ("MK", 1))}
     assert wrong == {9, "x"}
     mended = fill(Path(mend), entered, to="mended.xlsx")

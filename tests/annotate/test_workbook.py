@@ -1,3 +1,4 @@
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,15 @@ def test_one_sheet_per_category_in_the_raters_order(form: Path, listed: list[Uni
         assert ids == [entry.item.id for entry in listed if entry.question.category == name]
         assert workbook[name].freeze_panes == "B2"
     words = [str(cell.value) for row in workbook.worksheets[0].iter_rows() for cell in row]
-    for expected in ("dr-a", "Medical knowledge", "医疗知识", "All core and all secondary", "指令遵循"):
+    for expected in (
+        "dr-a",
+        "4 and 5 count as usable",
+        "4分和5分视为可用",
+        "Medical knowledge",
+        "医疗知识",
+        "All core and all secondary",
+        "指令遵循",
+    ):
         assert any(expected in word for word in words), expected
 
 
@@ -72,12 +81,26 @@ def test_only_scores_and_comments_are_unlocked_and_have_drop_downs(form: Path) -
         rules = {}
         for rule in sheet.data_validations.dataValidation:
             assert (rule.type, rule.errorStyle, rule.showErrorMessage) == ("list", "stop", True)
-            assert "whole number" in rule.error
-            assert "整数" in rule.error
+            two = rule.formula1 == '"0,1"'
+            assert ("0 or 1, or an empty cell" if two else "whole number") in rule.error
+            assert ("请填写0或1" if two else "整数") in rule.error
+            assert rule.showInputMessage
+            assert len(rule.prompt) <= 255
+            assert sheet.title == "MTG" or re.search("4 and 5 count as usable|4分和5分视为可用", rule.prompt)
             rules |= {str(cell): rule.formula1 for cell in str(rule.sqref).split()}
         offered = {f"{letter}{row}": '"0,1,2,3,4,5"' for letter in "FGHI" for row in rows}
         offered |= {f"J{row}": '"0,1"' for row in rows}
         assert rules == (offered if sheet.title == "MTG" else {f"F{row}": '"1,2,3,4,5"' for row in rows})
+
+
+def test_the_scores_are_on_a_screen_of_1366_pixels_beside_the_answer(form: Path) -> None:
+    for sheet in load_workbook(form).worksheets[1:]:
+        headings = [cell.value for cell in sheet[1]]
+        answer, comment = headings.index("Answer to score 待评的回答"), headings.index("Comment 备注")
+        assert headings[answer + 1].startswith(("Score", "Instruction following"))
+        widths = [sheet.column_dimensions[cell.column_letter].width for cell in sheet[1][:comment]]
+        assert sum(7 * width + 5 for width in widths) * sheet.sheet_view.zoomScale / 100 <= 1300
+        assert sheet.sheet_view.zoomScale >= 80
 
 
 def test_texts_stay_texts_and_nothing_is_cut(form: Path, listed: list[Unit]) -> None:

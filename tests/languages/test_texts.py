@@ -1,7 +1,9 @@
+import re
+
 import pytest
 import yaml
 
-from medjudge.annotate.wording import FormTexts, PageTexts
+from medjudge.annotate.wording import FormMessages, FormTexts, PageTexts, both_languages
 from medjudge.distill.graded import graded_answers
 from medjudge.distill.wording import GradedTexts
 from medjudge.errors import InputError
@@ -90,3 +92,12 @@ def test_probes_and_synthetic_answers_are_made_in_an_added_language(question) ->
 def test_a_wrong_file_is_named_with_its_field(text: str, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         judge_replies("fr", with_french(**{"judge_replies.yaml": text}))
+
+
+def test_messages_about_forms_have_the_same_facts_in_both_languages() -> None:
+    english, chinese = both_languages("form_messages.yaml", FormMessages)
+    assert english.messages.keys() - chinese.messages.keys() == set()
+    for name, text in english.messages.items():
+        facts, translated = (set(re.findall(r"{(\w+)}", one)) for one in (text, chinese.messages[name]))
+        assert translated <= facts, name
+        assert not re.search("[\u4e00-\u9fff] ?[,;:(]|[,;:(] ?[\u4e00-\u9fff]| [\u4e00-\u9fff]", chinese.messages[name])
