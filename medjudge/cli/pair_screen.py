@@ -2,7 +2,7 @@
 
 from rich.table import Table
 
-from medjudge.cli.estimates import percent, plain_table, span
+from medjudge.cli.estimates import percent, plain_table, points, span
 from medjudge.statistics.estimates import Estimate
 from medjudge.validation.comparison import PairAgreement, PairStudy, PhysicianPairStudy
 from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
@@ -38,7 +38,7 @@ def summary_lines(study: PairStudy) -> list[str]:
     if study.pointwise is not None:
         single = study.pointwise
         lines.append(f"single scores on the same pairs: {_agreement(single.with_pairs)}")
-        lines.append(f"  mean distance of the share of the win: {span(single.difference)}")
+        lines.append(f"  mean difference of the shares of wins: {points(single.difference)}")
         if single.other_order:
             apart = ", ".join(f"{first} / {second}" for first, second in single.other_order)
             lines.append(f"  ranked in the other order: {apart}")

@@ -49,7 +49,7 @@ def print_verdict(screen: Console, study: Study) -> None:
         screen.print()
         print_panel(screen, study.panel, study)
     for title, lines in (
-        ("Beside it", list(_beside(study))),
+        ("For comparison", list(_beside(study))),
         ("Weakest", study.weaknesses or ["no kind of error that occurred at least five times"]),
         ("These scores cannot show", study.cannot_conclude),
     ):

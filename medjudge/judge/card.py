@@ -93,8 +93,9 @@ def _making(folder: Path, card: JudgeCard) -> list[str]:
     if "epochs" in training:
         started = f"continued from `{training['started_from']}`, " if training["started_from"] else ""
         loss = f"loss {_named(training['objective'])}, " if training["objective"] else ""
+        epochs = f"{training['epochs']:g} epoch{'' if training['epochs'] == 1 else 's'}"
         how = (
-            f"- Training: {started}{loss}{training['epochs']:g} epochs in batches of {training['batch']}, "
+            f"- Training: {started}{loss}{epochs} in batches of {training['batch']}, "
             f"learning rate {training['learning_rate']:g}, seed {training['seed']}"
         )
         gain = [f"- Validation: {text}"] if (text := tuning_gain(training)) else []

@@ -14,7 +14,7 @@ from medjudge.judge.panel import read_panel_record
 from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateCheck, GateResult, Measures
 from medjudge.records import AnswerKey, Judgment, PhysicianScore
 from medjudge.report.contents import Contents, effort
-from medjudge.report.words import Words
+from medjudge.report.words import Words, code
 from medjudge.rounds import binding_by_answer
 from medjudge.scale import consensus
 from medjudge.scheme import ReferenceAgreement
@@ -165,7 +165,7 @@ def _stale(run: Contents, studies: Sequence[Study], words: Words) -> Markup | No
     if study is None:
         return None
     against = f" --against {shlex.quote(study.against)}" if study.against_kind == AgainstKind.JUDGE else ""
-    command = f"`medjudge validate {shlex.quote(str(run.run.path))} --judge {shlex.quote(study.judge)}{against}`"
+    command = code(f"medjudge validate {shlex.quote(str(run.run.path))} --judge {shlex.quote(study.judge)}{against}")
     return words(
         "A study is stale and not shown: {reason}; {command} measures again.",
         reason=words.known(study.changed),
@@ -189,7 +189,7 @@ def _hint(run: Contents, judge: str, words: Words, *, studied: bool, comparable:
             "would mean nothing.",
             n=overlap,
         )
-    command = f"`medjudge validate {shlex.quote(str(run.run.path))} --judge {shlex.quote(judge)}`"
+    command = code(f"medjudge validate {shlex.quote(str(run.run.path))} --judge {shlex.quote(judge)}")
     if run.against_kind == AgainstKind.PHYSICIANS:
         return words("Physicians scored answers of this run; {command} measures the agreement.", command=command)
     return words("This run has constructed levels; {command} measures the agreement.", command=command)

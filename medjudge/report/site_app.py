@@ -29,7 +29,7 @@ from medjudge.report.run_list import (
     state_of,
 )
 from medjudge.report.site import Pages
-from medjudge.report.words import Words
+from medjudge.report.words import Words, code
 from medjudge.store import Run
 
 _HEADERS = {**HEADERS, "Content-Security-Policy": "frame-ancestors 'none'"}
@@ -197,7 +197,7 @@ class _Site:
     def refused(self) -> Response:
         """For a request by another name than the server's."""
         words = self._words
-        line = words("These pages are served at the address that `medjudge serve` printed.")
+        line = words("These pages are served at the address that {command} printed.", command=code("medjudge serve"))
         return HTMLResponse(self._pages.message(words("Refused"), line), 403)
 
     def unreadable(self, _: Request, error: Exception) -> Response:

@@ -110,7 +110,8 @@ def environment(words: Words) -> Environment:
         finalize=visible,
     )
     environment.globals.update(t=words, known=words.known, language=words.language, duration=duration)
-    environment.globals.update(lang=_lang, isolated=isolated, code=_code)
+    environment.globals.update(lang=_lang, isolated=isolated, code=code)
+    environment.filters["commands"] = _commands
     return environment
 
 
@@ -130,8 +131,14 @@ def _lang(text: str) -> Markup:
     return Markup(' lang="zh"' if _HAN.search(text) else "")
 
 
-def _code(text: str) -> Markup:
+def code(text: str) -> Markup:
+    """A command within a sentence."""
     return Markup("<code>{}</code>").format(text)
+
+
+def _commands(sentence: str) -> Markup:
+    """A record's sentence, with its commands in backticks set as code."""
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(sentence))))
 
 
 def duration(seconds: float | None) -> str:

@@ -83,12 +83,13 @@ class TrainingPlan:
     def text(self) -> list[str]:
         """The plan in lines for the screen."""
         what = "packs of lines" if self.packed else "lines"
+        epochs = "epoch" if self.epochs == 1 else "epochs"
         lines = [
             f"{self.config}: {self.base_model}, to {self.output_dir}",
             f"train: {self.train}",
             f"validation: {self.validation}",
             f"tokens: {self.tokens:,} an epoch, {self.longest:,} in the longest line",
-            f"optimizer steps: {self.steps} ({self.epochs:g} epochs of {self.sequences} {what}, {self.batch} a step)",
+            f"optimizer steps: {self.steps} ({self.epochs:g} {epochs} of {self.sequences} {what}, {self.batch} a step)",
         ]
         if self.steps < FEW_STEPS:
             lines.append(f"warning: below about {FEW_STEPS} optimizer steps a judge learns little")

@@ -27,4 +27,5 @@ def test_the_rationale_names_what_is_missing() -> None:
     assert point_rationale(points, "en") == "- Missing (0.80): Names the dose\n- Contradicted (0.70): Do not drive."
     assert point_rationale(points[:1], "de") == "- Missing (0.80): Names the dose"
     assert point_rationale(points[2:], "zh") == "1个要点均已满足。"
+    assert point_rationale(points[2:], "en") == "Points met: 1 of 1."
     assert point_rationale([], "en") is None

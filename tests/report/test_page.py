@@ -240,10 +240,11 @@ def test_prediction_powered_rates_stand_beside_judge_and_physicians_alone(run, p
 
 @pytest.mark.usefixtures("without_plots")
 def test_scores_without_a_study_ask_for_validate(run, page) -> None:
-    hint = f"Physicians scored answers of this run; `medjudge validate {run.path} --judge"
+    hint = f"Physicians scored answers of this run; medjudge validate {run.path} --judge"
     text = page(run).text
-    assert f"{hint} gpt`" in text
-    assert f"{hint} mine`" not in text
+    assert f"{hint} gpt measures" in text
+    assert f"{hint} mine " not in text
+    assert "`" not in text
     run.update_manifest(judges={"gpt": {"seen_question_ids": ["MK-en-01"]}})
     text = page(run).text
     assert "trained or tuned on 1 of the questions" in text

@@ -71,6 +71,8 @@ def test_the_page_shows_ranking_swaps_single_scores_and_physicians(compared_run:
     assert "20 of 60 pairs changed with the order and count as ties" in page
     assert "prefer the answer shown first; without bias it is 50 %" in page
     assert "The same pairs by scores of single answers" in page
+    assert re.search(r"The two ways differ by \d+\.\d (\(.*?\) )?percentage points in the share of wins", page)
+    assert any(re.search(r"difference of the shares of wins: \+?\d+\.\d points", line) for line in screen)
     assert "Pairs against physicians' pairs" in page
 
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 from recipe_runs import REPOSITORY, changed
@@ -46,6 +47,8 @@ def test_the_plan_has_the_steps_and_tokens_that_training_takes(
     assert plan.hours > 0
     text = "\n".join(plan.text())
     assert f"{base}, to {tmp_path / 'judges' / kind}" in text
+    assert f"{plan.epochs:g} epochs of" in text
+    assert "(1 epoch of" in "\n".join(replace(plan, epochs=1.0).text())
     assert "on this CPU" in text
     assert "CUDA" not in text
 
