@@ -385,7 +385,7 @@ def _score(row: FormRow, asked: Asked, task: Task) -> _CheckedRow:
     if is_unscored(row.cells):
         return _CheckedRow(asked, None, [*wrong, *_score_in_comment(row, fields)])
     cells = {**unit.item.keys[0]._asdict(), "rater": row.rater, **row.cells}
-    fields_read = score_values(Row(row.place, cells, at=row.at), None)
+    fields_read = score_values(Row(str(row.place), cells, at=row.at), None)
     wrong += fields_read.problems
     return _CheckedRow(asked, None if wrong else PhysicianScore.model_validate(fields_read.values), wrong)
 
