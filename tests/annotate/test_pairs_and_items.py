@@ -82,7 +82,7 @@ def case(request: pytest.FixtureRequest, sample_run: Path) -> Case:
     (sample_run / "physician_pairs.jsonl").unlink()
     if request.param == "pairs":
         return Case(PAIRS, sample_run, ("A", " 平局 ", "b", "TIE"), ("first", "tie", "second", "tie"), "pairs")
-    written = ("met 符合", "not_met", " 相反 ", "Not Met")
+    written = ("met 符合", "not_met", " 与条目相矛盾 ", "Not Met")
     return Case(ITEMS, sample_run, written, ("met", "not_met", "contradicted", "not_met"), "verdicts")
 
 

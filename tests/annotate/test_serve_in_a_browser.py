@@ -108,7 +108,7 @@ def test_ten_answers_by_keyboard_with_a_killed_server_between(knowledge: Run, op
     assert page.get_by_role("status").inner_text().startswith("Answer 4 saved")
     _press(page, "u")
     assert _place(page) == 4
-    assert page.get_by_role("button", name="2 poor", pressed=True).is_visible()
+    assert page.get_by_role("button", name="2 several key errors", pressed=True).is_visible()
     page.keyboard.press("c")
     page.keyboard.type("5 mg, not 50")
     page.keyboard.press("Escape")
@@ -169,7 +169,10 @@ def test_dimensions_by_keyboard(letters: Run, served: Callable[[Run], str], open
     _press(page, "Enter")
     assert _place(page) == 2
     page.keyboard.press("7")
-    assert page.get_by_role("status").inner_text() == "Instruction following: 0 to 5 Answer 1 saved Score it again"
+    assert (
+        page.get_by_role("status").inner_text()
+        == "Instruction following: choose one of the scores shown Answer 1 saved Score it again"
+    )
     _press(page, "u")
     _press(page, "1", '"', "Enter")  # one digit is put right, the other four stand
     for key in "44440":
@@ -229,9 +232,11 @@ def test_texts_stay_texts(
     )
     items = {item.question_id: item.id for item in read_plan(run).items}
     address = served(run)
-    page = open_page(f"{address}/?token={TOKEN}", viewport={"width": 390, "height": 780})
+    page = open_page(f"{address}/?token={TOKEN}", viewport={"width": 390, "height": 780}, locale=language)
     page.goto(f"{address}/answer/{items['q2']}")
     page.get_by_label({"en": "Raw text", "zh": "原始文本"}[language]).check()
+    assert page.locator(".text:visible").count() == 4  # earlier turns are folded
+    page.locator(".earlier summary").click()
     shown = page.locator(".text:visible").all_inner_texts()
     assert len(shown) == 6  # the turn before and its answer, question, answer, reference, checklist
     assert set(shown) == {LITERAL}
@@ -282,7 +287,8 @@ def test_a_typed_comment_outlives_a_look_at_another_answer(
     page.wait_for_url(f"**/{items_of(knowledge)[0]}")
     assert page.get_by_label("Comment").input_value() == "dose?"
     page.wait_for_timeout(SETTLED)
-    page.get_by_role("button", name="4 good").dblclick()  # the second click meets the next screen, and is no score
+    # The second click meets the next screen, and is no score.
+    page.get_by_role("button", name="4 key facts right").dblclick()
     page.wait_for_url("**saved=**")
     page.wait_for_timeout(SETTLED)
     assert [(score, comment) for _, score, comment in scores_of(knowledge)] == [(4, "dose?")]
