@@ -40,6 +40,7 @@ class Task:
         shown: The fields of the texts that forms show.
         headings: Field -> its heading in forms, in both languages.
         sheet: The sheet of a workbook; None for one per category.
+        former_sheet: Its name in forms that an earlier version exported.
         form_file: The file of a language with what forms and pages say.
         choices: Value in the records -> the words that mean it in forms, the offered one first; for levels none.
         file: The records of a run.
@@ -69,6 +70,7 @@ class Task:
     keys_of: Callable[[Unit], list[Hashable]]
     said: Callable[[Any], object]
     record: Callable[[Unit, int, str, Filled], Any]
+    former_sheet: str = ""
 
     def fields(self, by_dimensions: bool) -> tuple[str, ...]:
         """The fields that a rater fills in, but for the comment."""
@@ -174,6 +176,8 @@ def _better(pair: PhysicianPair) -> object:
 
 _PAIR_TEXTS = both_languages("pair_form.yaml", VerdictTexts)
 _ITEM_TEXTS = both_languages("item_form.yaml", VerdictTexts)
+_FORMER_WORDS = {"contradicted": ("contradicted 相反", "相反")}
+"""What forms that an earlier version exported offer."""
 
 
 def _headings(texts: Sequence[Any]) -> dict[str, str]:
@@ -227,6 +231,7 @@ PAIRS = Task(
     keys_of=_pair_keys,
     said=_better,
     record=_pair,
+    former_sheet="Pairs 成对比较",
 )
 ITEMS = Task(
     name="items",
@@ -241,7 +246,7 @@ ITEMS = Task(
     sheet="Items 逐条核对",
     form_file="item_form.yaml",
     choices={
-        choice: (" ".join(words), *words)
+        choice: (" ".join(words), *words, *_FORMER_WORDS.get(choice, ()))
         for choice in _ITEM_TEXTS[0].choices
         if (words := [texts.choices[choice] for texts in _ITEM_TEXTS])
     },

@@ -103,7 +103,7 @@ def read_workbook(path: Path, scheme: Scheme = LLMEVAL_MED, task: Task = LEVELS)
         InputError: The file is not a workbook, or not a form of the task's `export`.
     """
     sheets = read_sheets(path)
-    by_name = {str(sheet.name): sheet for sheet in sheets}
+    by_name = {str(task.sheet if sheet.name == task.former_sheet else sheet.name): sheet for sheet in sheets}
     fields = (
         {task.sheet: task.fields(False)}
         if task.sheet

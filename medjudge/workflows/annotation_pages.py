@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from medjudge.annotate.add_scores import scores_lock
 from medjudge.annotate.adjudicate import adjudication_plan
 from medjudge.annotate.plan import ItemPlan, PairPlan, Plan, plan_file, rater_problem
 from medjudge.annotate.tasks import AGREED, LEVELS, Task
@@ -87,7 +88,8 @@ def open_pages(
     with web_server_needed(command, "annotate"):
         from medjudge.annotate.access import Access
     listener = listen(network)
-    tokens = _kept_tokens(run, chosen)
+    with scores_lock(run):
+        tokens = _kept_tokens(run, chosen)
     access = Access(
         {token: rater for rater, token in tokens.items()},
         listener.host_names,
@@ -109,6 +111,8 @@ def open_pages(
 def _kept_tokens(run: Run, raters: Sequence[str]) -> dict[str, str]:
     """The raters' tokens, which outlive the server: a physician keeps the link."""
     file = plan_file(run).with_name("links.json")
+    if file.exists() and file.stat().st_mode & 0o077:
+        file.chmod(0o600)  # a copy of the run may have lost it
     known = read_json(file, "remove it for new links") if file.exists() else {}
     if not isinstance(known, dict) or not all(
         isinstance(token, str) and len(token) >= 32 and rater_problem(rater) is None for rater, token in known.items()

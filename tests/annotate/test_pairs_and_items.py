@@ -137,6 +137,16 @@ def test_a_workbook_comes_back_as_records(planned: Case, medjudge: Any) -> None:
     assert planned.verdicts == [planned.read[2], *planned.read[1:]]
 
 
+def test_forms_of_an_earlier_version_are_read(planned: Case, medjudge: Any) -> None:
+    planned.fill("contradicted 相反" if planned.task is ITEMS else "A")
+    book = load_workbook(planned.form)
+    book[str(planned.task.sheet)].title = planned.task.former_sheet or planned.task.sheet
+    book.save(planned.form)
+    done = medjudge("annotate", planned.name, "import", planned.run, planned.form)
+    assert done.returncode == 0, done.stderr
+    assert planned.verdicts == ["contradicted" if planned.task is ITEMS else "first"]
+
+
 def test_accept_valid_imports_the_others_and_the_fixed_form_comes_again(planned: Case, medjudge: Any) -> None:
     good = planned.written[0]
     planned.fill(good, "perhaps", good)
@@ -300,7 +310,7 @@ def choices_of(unit: Unit, value: int) -> dict[str, str]:
 def test_the_page_saves_at_once_and_shows_no_name(planned: Case) -> None:
     run, task = Run(planned.run), planned.task
     app = annotation_app(run, task.read_plan(run), Access({TOKEN: "dr-a"}), task)
-    client = TestClient(app, base_url=HERE, follow_redirects=False)
+    client = TestClient(app, base_url=HERE, follow_redirects=False, headers={"accept-language": "en"})
     first, second, *rest = planned.units
     ids = [unit.item.id for unit in planned.units]
     assert client.get(f"/answer/{ids[0]}").status_code == 403  # without the link
@@ -312,13 +322,13 @@ def test_the_page_saves_at_once_and_shows_no_name(planned: Case) -> None:
     assert client.get(f"/next/{ids[0]}").headers["location"] == f"/answer/{ids[1]}"
     incomplete = client.post(f"/answer/{ids[0]}", data={"item-0": "1", "score": "4"})
     assert incomplete.status_code == 400
-    assert re.search("no verdict on Item 2|第2条.*尚无判断|choose A, the tie or B|请选择A", incomplete.text)
+    assert re.search("no verdict on Item 2|choose A, the tie or B", incomplete.text)
     assert planned.records == []
     form = {**choices_of(first, 1), "comment": "the dose"}
     saved = client.post(f"/answer/{ids[0]}", data={"rater": "dr-a", **form})
     assert saved.headers["location"] == f"/answer/{ids[1]}?saved={ids[0]}"
     after = client.get(saved.headers["location"]).text
-    assert re.search("(Pair|Answer) 1 saved|第 1 .*已保存", after)
+    assert re.search("(Pair|Answer) 1 saved", after)
     assert f'<a href="/answer/{ids[0]}" data-key="u">' in after
     values = list(task.choices)
     assert planned.verdicts == [values[place % 3] for place in range(len(task.keys_of(first)))]
@@ -330,14 +340,14 @@ def test_the_page_saves_at_once_and_shows_no_name(planned: Case) -> None:
     client.post(f"/answer/{ids[0]}", data={**changed, "replaces": "yes"})
     assert planned.verdicts[0] == values[1]
     assert client.get("/language/zh/" + ids[1]).status_code == 303
-    assert re.search("回答是否符合各条|哪一份回答更好", client.get(f"/answer/{ids[1]}").text)
+    assert re.search("回答是否符合各条|哪一个回答更好", client.get(f"/answer/{ids[1]}").text)
     assert client.get("/answer/nothing").status_code == 404
     client.get("/language/en/" + ids[1])
     for unit in (second, *rest):
         client.post(f"/answer/{unit.item.id}", data=choices_of(unit, 2))
     end = client.get("/").text
     assert re.search("all 5 (pairs|answers) are (compared|marked) and saved", end)
-    assert f"medjudge {task.checked_by} {planned.run} --judge JUDGE" in end
+    assert "<code" not in end
 
 
 def test_a_pair_that_was_recorded_the_other_way_round_shows_the_same_choice(planned: Case) -> None:

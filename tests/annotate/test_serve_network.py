@@ -213,6 +213,25 @@ def test_links_outlive_the_server_and_without_tls_there_is_a_loud_warning(
         open_pages(run, network=Network("0.0.0.0"))
 
 
+def test_links_of_others_and_removed_ones_are_refused(run: Run) -> None:
+    def opened(*raters: str) -> TestClient:
+        pages = open_pages(run, raters, network=Network(port=0))
+        pages.listener.socket.close()
+        return TestClient(pages._app, base_url="http://127.0.0.1")
+
+    file = run.path / "annotation" / "links.json"
+    opened("dr-a", "dr-b")
+    tokens = json.loads(file.read_text())
+    assert all(len(token) >= 32 for token in tokens.values())
+    file.chmod(0o644)
+    alone = opened("dr-b")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert alone.get("/", params={"token": tokens["dr-b"]}).status_code == 200
+    assert alone.get("/", params={"token": tokens["dr-a"]}).status_code == 403
+    file.unlink()
+    assert opened("dr-a").get("/", params={"token": tokens["dr-a"]}).status_code == 403
+
+
 @pytest.mark.parametrize("kind", ["pairs", "items"])
 def test_pairs_and_items_are_served_on_a_network_with_the_links_of_scoring(
     kind: str,

@@ -117,7 +117,7 @@ def test_all_problems_come_at_once_with_sheet_and_row(workbook) -> None:
     expected = [
         r"sheet 'Old', row 1: no column model, rater, score \(or .*safety\); the columns are: question_id, text; .*",
         r"sheet 'MTG', row 2: correctness in [A-Z]2 is 7; the scale goes from 0 to 5",
-        r"sheet 'MTG', row 2: safety in [A-Z]2 is 2; the scale goes from 0 to 1",
+        r"sheet 'MTG', row 2: safety in [A-Z]2 is 2; 0 or 1 is expected",
         r"sheet 'MTG', row 4: no effectiveness in [A-Z]4; .*",
         r"sheet 'MTG', row 5: both score in [A-Z]5 and the five dimensions are filled in; .*",
         r"sheet 'MK', row 2: score in [A-Z]2 is 4\.5; a whole number from 1 to 5 is expected",
