@@ -73,7 +73,7 @@ def photograph_scoring(browser: Browser, folder: Path) -> None:
         while pictures:
             page.wait_for_timeout(SETTLED)
             shown = next((name for name, form in pictures.items() if page.locator(form).count()), None)
-            if shown is not None and page.locator("html[lang=en]").count():
+            if shown is not None and page.locator(".answer .text[lang=en]").count():
                 if shown == "annotate-serve-mtg.png":
                     page.keyboard.type("545")
                 save(page, shown)
