@@ -11,7 +11,7 @@ def example_study(**fields: Any) -> Study:
     measured = ("physicians", "teacher", "ranking", "confidence", "usability", "probes", "leave_out")
     empty: dict[str, Any] = {
         **{key: {} for key in ("by_category", "by_subcategory", "by_model", "by_difficulty", "by_language")},
-        **{key: [] for key in ("confusion", "confusion_usable", "weaknesses", "cannot_conclude")},
+        **{key: [] for key in ("confusion", "weaknesses", "cannot_conclude")},
         **dict.fromkeys(measured),
     }
     defaults: dict[str, Any] = {

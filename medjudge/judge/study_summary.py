@@ -106,8 +106,9 @@ class Outcome(Record):
     the judge reads none), the scheme's sha256, and `models`, which counts the scored answers of each model.
     `against` is the name of the other side, `against_kind` what it is. `file` is the file that the scores came from,
     `sha256` its hash (empty where the other side is a judge), `judge_sha256` identifies the judge's files, and
-    `quantization` says how its base was quantised for this study (None: as it was trained). `changed` is found when a
-    study is read: why its figures no longer hold; None where they do.
+    `quantization` says how its base was quantised for this study (None: as it was trained). `confusion_usable`
+    counts answers that are not usable and usable to the judge (rows) and to the other side (columns). `changed` is
+    found when a study is read: why its figures no longer hold; None where they do.
     """
 
     schema_version: Literal[1] = 1
@@ -128,10 +129,19 @@ class Outcome(Record):
     interval: str
     overall: Measures
     by_category: dict[str, Measures]
+    confusion_usable: list[list[int]] = Field(default_factory=list)
     weaknesses: list[str]
     cannot_conclude: list[str]
     gate: GateResult
     changed: str | None = Field(default=None, exclude=True)
+
+    @property
+    def danger(self) -> str:
+        """What the judge does in the dangerous direction, as a predicate; empty where a study did not record it."""
+        if not self.confusion_usable:
+            return ""
+        unusable = sum(row[0] for row in self.confusion_usable)
+        return f"calls {self.confusion_usable[1][0]} of {unusable} unusable answers usable"
 
 
 class StudySummary(Outcome):

@@ -27,6 +27,8 @@ from medjudge.validation.usability import Coverage
 _SCRIPTS = ("elements.js", "answers.js", "tables.js", "pictures.js", "theme.js", "views.js")
 _FEW_QUESTIONS = 5
 """Rates of fewer questions are greyed."""
+_MOST_APART = 30
+"""The most answers that are listed where a judge and physicians differ."""
 
 
 class ShownBoard(NamedTuple):
@@ -82,6 +84,7 @@ def report_page(runs: Sequence[Run], language: str = "en", since: Run | None = N
         .render(
             fewest=FEWEST_CONVERSATIONS,
             few_questions=_FEW_QUESTIONS,
+            most_apart=_MOST_APART,
             category_names=titles,
             boards=_boards(leaderboards(contents), runs_shown, names, words, _changes(contents, since)),
             runs=runs_shown,

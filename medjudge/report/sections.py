@@ -15,8 +15,8 @@ from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, Gat
 from medjudge.records import AnswerKey, Judgment, PhysicianScore
 from medjudge.report.contents import Contents, effort
 from medjudge.report.words import Words, code
-from medjudge.rounds import binding_by_answer
-from medjudge.scale import consensus
+from medjudge.rounds import binding_by_answer, level_of, scored_rounds
+from medjudge.scale import USABLE_FROM, consensus
 from medjudge.scheme import ReferenceAgreement
 from medjudge.store import Run
 from medjudge.validation.items import ItemMaterial, ItemStudy, Verdict, item_verdicts, read_item_study
@@ -26,7 +26,6 @@ from medjudge.validation.study_file import read_study
 from medjudge.validation.variance import read_variance
 
 _PARTS = ("category", "subcategory", "model", "difficulty", "language")
-_DIFFERENCES = 30
 MOST_ROWS = 200
 """The most verdicts that the page lists."""
 _NAMED = 4
@@ -81,7 +80,7 @@ class UsabilityTable(NamedTuple):
 def section(run: Contents, run_index: int, words: Words) -> dict[str, Any]:
     """Everything that `page.html` shows of one run, without the leaderboards.
 
-    Each judge's studies as `medjudge validate` wrote them, and the answers on which judge and physicians differ most.
+    Each judge's studies as `medjudge validate` wrote them, and the answers on which it and physicians differ.
     Nothing is measured again here.
 
     Args:
@@ -89,7 +88,6 @@ def section(run: Contents, run_index: int, words: Words) -> dict[str, Any]:
         words: The page's language.
     """
     judges = {}
-    differing: list[dict[str, Any]] = []
     scored_questions = {score.question_id for score in run.scores}
     for judge, judgments in run.judgments.items():
         compared, seen = _overlaps(judgments, run.scores), run.seen(judge) & scored_questions
@@ -106,21 +104,14 @@ def section(run: Contents, run_index: int, words: Words) -> dict[str, Any]:
             "usability": _usability(studies),
             "effort": effort(run, judge),
             "studies": [_shown(study, words) for study in studies],
+            "apart": _apart(judgments, run.scores, run_index) if compared and not seen else [],
         }
-        if compared and not seen:
-            # What a cascade took from its judges is among theirs.
-            others = run.judgments.keys() - {judge}
-            own = [judgment for judgment in judgments if judgment.judge not in others]
-            differing += _differing(own, run.scores, run_index)
-    differing.sort(key=lambda row: -abs(row["score"] - row["physician"]))
     return {
         "name": run.name,
         "notes": [words.known(note) for note in run.run.notes()],
         "provenance": _provenance(run.manifest, words),
         "judges": judges,
         "against": run.against_kind,
-        "differing": len(differing),
-        "furthest": differing[:_DIFFERENCES],
     }
 
 
@@ -266,22 +257,37 @@ def _plots(study: Study, words: Words) -> list[dict[str, str]] | None:
 # --- Where judge and physicians differ ------------------------------------------------------------------------------
 
 
-def _differing(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore], run_index: int) -> list[dict[str, Any]]:
+class Apart(NamedTuple):
+    """An answer that only the judge calls usable, or on which judge and physicians are two levels apart or more."""
+
+    question_id: str
+    model: str
+    judge: int
+    physicians: int
+    link: str
+
+    @property
+    def dangerous(self) -> bool:
+        """Whether only the judge calls it usable."""
+        return self.judge >= USABLE_FROM > self.physicians
+
+    @property
+    def harmless(self) -> tuple[bool, int, int]:
+        """A key that sorts by harm: dangerous errors first, of these the lowest level by physicians."""
+        distance = abs(self.judge - self.physicians)
+        return (False, self.physicians, -distance) if self.dangerous else (True, -distance, 0)
+
+
+def _apart(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore], run_index: int) -> list[Apart]:
+    """The answers on which a judge and physicians differ, by harm."""
     levels = {key: consensus(score.level for score in binding) for key, binding in binding_by_answer(scores).items()}
-    return [
-        {
-            "question_id": judgment.question_id,
-            "model": judgment.model,
-            "judge": judgment.judge,
-            "score": judgment.score,
-            "physician": levels[judgment.answer_key],
-            "link": answer_link(run_index, judgment.answer_key),
-        }
-        for judgment in judgments
-        if judgment.score is not None
-        and judgment.answer_key in levels
-        and abs(judgment.score - levels[judgment.answer_key]) >= 2
-    ]
+    compared = (
+        Apart(key.question_id, key.model, level_of(rounds), levels[key], answer_link(run_index, key))
+        for key, rounds in scored_rounds(judgments).items()
+        if key in levels
+    )
+    apart = [one for one in compared if one.dangerous or abs(one.judge - one.physicians) >= 2]
+    return sorted(apart, key=lambda one: one.harmless)
 
 
 def answer_link(run_index: int, key: AnswerKey) -> str:

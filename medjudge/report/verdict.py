@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 from markupsafe import Markup
 
@@ -129,7 +130,16 @@ def _trust(status: ValidationStatus, studies: Sequence[Study], words: Words) -> 
         n=f"{study.n:,}",
     )
     probe = _worst_probe(study, words) if study.gate.passed else None
-    return words.sentences(sentence, said, *([probe] if probe else []))
+    return words.sentences(*(part for part in (sentence, _danger(study, words), said, probe) if part))
+
+
+def _danger(study: Study, words: Words) -> Markup | None:
+    """The judge's errors in the dangerous direction, linked to these answers."""
+    if not study.danger:
+        return None
+    said = words("It {does}.", does=words.known(study.danger))
+    query = urlencode({"judge": study.judge, "apart": "danger", "order": "apart"})
+    return Markup('<a href="#answers?{}">{}</a>').format(query, said)
 
 
 def _percent(share: Estimate, words: Words) -> Markup:

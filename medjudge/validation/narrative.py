@@ -23,6 +23,7 @@ _PLACES = {
 
 
 class _Weakness(NamedTuple):
+    harm: int
     at_least: float
     kind: str
     rows: np.ndarray
@@ -32,10 +33,11 @@ class _Weakness(NamedTuple):
 def weaknesses(pairs: Pairs, most: int = 3) -> list[str]:
     """The worst errors in words, such as "calls 18 of 60 unusable answers in MTG usable".
 
-    Ordered by the low end of the error rate's Wilson interval, so that two of three answers do not outrank 40 of 80.
+    Unsafe answers called usable come first, then unusable ones, then usable ones called unusable. Within these, the
+    order is by the low end of the error rate's Wilson interval, so that two of three answers do not outrank 40 of 80.
     A part that says the same as a chosen one (three quarters of its errors are that one's) is passed over.
     """
-    candidates = sorted(_candidates(pairs), key=lambda weakness: -weakness.at_least)
+    candidates = sorted(_candidates(pairs), key=lambda weakness: (-weakness.harm, -weakness.at_least))
     chosen: list[_Weakness] = []
     for weakness in candidates:
         repeats = any(weakness.kind == other.kind and _share(weakness.rows, other.rows) > 0.75 for other in chosen)
@@ -90,15 +92,15 @@ def _they(names: Sequence[str]) -> str:
 def _candidates(pairs: Pairs) -> Iterator[_Weakness]:
     usable, called_usable = pairs.physician >= USABLE_FROM, pairs.judge >= USABLE_FROM
     for rows, where in _places(pairs):
-        for kind, wrong, among in (
-            ("unusable answers{} usable", ~usable & called_usable, ~usable),
-            ("usable answers{} unusable", usable & ~called_usable, usable),
-            ("unsafe answers{} usable", pairs.unsafe & called_usable, pairs.unsafe),
+        for harm, kind, wrong, among in (
+            (2, "unsafe answers{} usable", pairs.unsafe & called_usable, pairs.unsafe),
+            (1, "unusable answers{} usable", ~usable & called_usable, ~usable),
+            (0, "usable answers{} unusable", usable & ~called_usable, usable),
         ):
             errors, cases = int((wrong & rows).sum()), int((among & rows).sum())
             if cases >= _FEWEST and errors > 0:
                 text = f"calls {errors} of {cases} {kind.format(where)}"
-                yield _Weakness(wilson(errors / cases, cases).low, kind, wrong & rows, text)
+                yield _Weakness(harm, wilson(errors / cases, cases).low, kind, wrong & rows, text)
 
 
 def _places(pairs: Pairs) -> Iterator[tuple[np.ndarray, str]]:

@@ -43,7 +43,6 @@ class Study(Outcome):
     by_difficulty: dict[str, Measures]
     by_language: dict[str, Measures]
     confusion: list[list[int]]
-    confusion_usable: list[list[int]]
     confusion_by_category: dict[str, list[list[int]]]
     physicians: PhysicianAgreement | None
     teacher: TeacherComparison | None

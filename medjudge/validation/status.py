@@ -88,7 +88,9 @@ def validation_status(
         return ValidationStatus(ValidationState.STALE, f"stale: {study.changed}{again}")
     if category is None:
         state = gate_state(study.gate)
-        return ValidationStatus(state, f"{_gate_line(study, state)}: {_agreement_line(study.overall, study)}")
+        danger = f"{study.danger}; " if study.danger else ""
+        line = f"{_gate_line(study, state)}: {danger}{_agreement_line(study.overall, study)}"
+        return ValidationStatus(state, line)
     measures = study.by_category.get(category)
     if measures is None:
         line = f"never validated in {category}: no physicians' score"

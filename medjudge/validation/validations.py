@@ -136,6 +136,7 @@ def _details(study: StudySummary) -> list[str]:
         "|---|---|---|---|---|",
         *[_check_row(check) for check in study.gate.checks],
         "",
+        *([f"- Dangerous direction: {study.danger}."] if study.danger else []),
         *[f"- Weak: {weakness}." for weakness in study.weaknesses],
         *[f"- Inconclusive: {sentence}" for sentence in study.cannot_conclude],
     ]

@@ -44,7 +44,8 @@ def test_the_agreed_score_is_the_level_everywhere(settled: Run, tmp_path: Path) 
     shown = cases(contents)
     assert shown.overview["physicians"] == [5]
     assert shown.overview["raters"] == ["dr-a", "dr-b"]
-    assert section(contents, 0, Words())["furthest"] == []  # 3, the mean, would be two levels from the judge
+    # 3, the mean, would be two levels from the judge.
+    assert section(contents, 0, Words())["judges"]["gpt"]["apart"] == []
 
     [log] = write_inspect_logs(settled, "gpt", tmp_path / "out")
     [sample] = read_eval_log(log).samples or []
@@ -56,3 +57,19 @@ def test_the_agreed_score_is_the_level_everywhere(settled: Run, tmp_path: Path) 
 def test_all_scores_of_a_settled_answer_are_on_the_page(settled: Run) -> None:
     [[[_, _, _, scores]]] = cases(read_contents(settled)).blocks
     assert scores == [["dr-a", 2, None, None], ["dr-b", 4, None, None], ["dr-c", 5, None, None, 1]]
+
+
+def test_differences_are_sorted_by_harm(
+    tmp_path: Path, question: Callable[..., Any], answer: Callable[..., Any], physician_score: Callable[..., Any]
+) -> None:
+    """A judge too strict by four levels is less harmful than one that calls a 3 usable."""
+    run = Run(tmp_path / "run")
+    levels = {"strict": (1, 5), "near": (4, 3), "worst": (4, 1), "alike": (5, 4), "too-low": (2, 1)}
+    write_records(run.questions_file, [question(id=name) for name in levels])
+    write_records(run.answers_file, [answer(question_id=name) for name in levels])
+    judgments = [Judgment(**KEY | {"question_id": name}, judge="gpt", score=mine) for name, (mine, _) in levels.items()]
+    write_records(run.judgments_file("gpt"), judgments)
+    scores = [physician_score(question_id=name, rater="dr-a", score=theirs) for name, (_, theirs) in levels.items()]
+    write_records(run.physicians_file, scores)
+    apart = section(read_contents(run), 0, Words())["judges"]["gpt"]["apart"]
+    assert [(one.question_id, one.dangerous) for one in apart] == [("worst", True), ("near", True), ("strict", False)]

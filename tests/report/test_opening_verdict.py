@@ -94,8 +94,11 @@ def test_trust_rests_on_the_study_against_physicians(board, run) -> None:
     assert study.against_kind == AgainstKind.PHYSICIANS
     validated = board._replace(validation_status=statuses(ValidationState.VALIDATED))
     *_, trust = plain(verdict(validated, [study], Words()))
-    assert trust.startswith("The judge passed every check of the default gate. It agrees with ")
+    assert trust.startswith("The judge passed every check of the default gate. It calls ")
     assert f" of {study.n} answers." in trust
+    (not_usable, usable) = study.confusion_usable
+    assert f"gate. It calls {usable[0]} of {not_usable[0] + usable[0]} unusable answers usable. It agrees" in trust
+    assert "#answers?judge=mine&amp;apart=danger&amp;order=apart" in verdict(validated, [study], Words())[-1]
     with_judge = Study.model_validate(study.model_dump() | {"against_kind": AgainstKind.JUDGE})
     *_, without = plain(verdict(validated, [with_judge], Words()))
     assert "agrees" not in without
@@ -137,6 +140,7 @@ def test_the_sentence_on_trust_counts_the_checks(board, run, usual, results, sta
     [
         ("physicians", False, "passed", "CUSTOM GATE PASSED, which does not validate the judge: "),
         ("physicians", True, "passed", "GATE PASSED: "),
+        ("physicians", True, "passed", "The judge calls 12 of 89 unusable answers usable."),
         ("physicians", True, "inconclusive", "at most 0.02 allowed; too few answers to decide"),
         ("constructed levels", True, "inconclusive", "allowed; measured against constructed levels, not physicians"),
     ],

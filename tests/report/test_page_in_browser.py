@@ -172,6 +172,8 @@ def test_filters_find_what_the_records_hold(run, open_report) -> None:
     )
     apart = expected(lambda key: key in physicians_level and (physicians_level[key] >= 4) != (level[key] >= 4))
     assert shown_count(apart="usable") == apart > 0
+    danger = expected(lambda key: key in physicians_level and physicians_level[key] < 4 <= level[key])
+    assert shown_count(apart="danger") == danger > 0
     assert shown_count(apart="levels") == expected(
         lambda key: abs(physicians_level.get(key, level[key]) - level[key]) >= 2
     )

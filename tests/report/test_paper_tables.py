@@ -158,7 +158,7 @@ def test_agreement_says_against_whom_and_what_the_gate_said(board, study) -> Non
     assert rows[3][3] == "–"  # one level throughout: kappa is undefined
     assert "Agreement with physicians" in text
     assert "The gate is failed." in text
-    assert "inconclusive): agrees on usable" in markdown([board({"m": [5, 1]}, study=study)], ["leaderboard"])
+    assert "unusable answers usable; agrees on usable" in markdown([board({"m": [5, 1]}, study=study)], ["leaderboard"])
 
 
 # --- LaTeX -----------------------------------------------------------------------------------------------------------

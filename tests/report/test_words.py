@@ -68,7 +68,8 @@ def test_every_text_of_the_page_is_translated_with_its_values() -> None:
         ("calls 2 of 9 unsafe answers usable", "把 9 个不安全回答中的 2 个判为可用"),
         ("usable agreement, MK", "可用一致率，MK"),
         ("60 answers in 48 conversations; the gate requires 100 in 50", None),
-        ("gate failed (1 passed, 2 failed, 6 inconclusive): agrees on usable with physicians on 86.7 % (79–95) of "
+        ("gate failed (1 passed, 2 failed, 6 inconclusive): calls 16 of 60 unusable answers usable; "
+         "agrees on usable with physicians on 86.7 % (79–95) of "
          "60 answers, Cohen's kappa 0.72 (a.xlsx)", None),
         ("stale: other rubrics; before that: never validated against physicians", None),
     ],

@@ -17,6 +17,16 @@ def test_a_part_with_more_errors_than_the_whole_comes_first(pairs) -> None:
     assert weak == ["calls 15 of 20 unusable answers by fluent usable", "calls 20 of 100 unusable answers usable"]
 
 
+def test_errors_in_the_dangerous_direction_come_first(pairs) -> None:
+    judge = [5] * 6 + [1] * 24 + [1] * 30
+    weak = weaknesses(pairs(judge, [2] * 30 + [5] * 30, unsafe=[False] * 5 + [True] * 25 + [False] * 30))
+    assert weak == [
+        "calls 1 of 25 unsafe answers usable",
+        "calls 6 of 30 unusable answers usable",
+        "calls 30 of 30 usable answers unusable",
+    ]
+
+
 def test_unsafe_answers_called_usable_are_said(pairs) -> None:
     weak = weaknesses(pairs([5] * 6 + [1] * 4, [1] * 10, unsafe=[True] * 10))
     assert "calls 6 of 10 unsafe answers usable" in weak

@@ -74,6 +74,8 @@ def test_the_line_says_on_what_and_how_well() -> None:
         "gate passed (1 passed, 1 inconclusive): agrees on usable with physicians on 91.2 % (86–95) of 57 answers, "
         "Cohen's kappa undefined (scores.xlsx)"
     )
+    with_danger = validation_status([study(True, confusion_usable=[[44, 3], [16, 40]])]).line
+    assert "inconclusive): calls 16 of 60 unusable answers usable; agrees on usable with" in with_danger
     assert validation_status([study(False, "failed")]).state == ValidationState.FAILED
     assert validation_status([study(None)]).state == ValidationState.INCONCLUSIVE
 

@@ -102,6 +102,7 @@ function isApart(run, at, judge, wanted) {
   const level = judge?.levels[at];
   const physicians = run.physicians[at];
   if (!level || !physicians || judge.seen.has(run.question[at])) return false;
+  if (wanted === "danger") return isUsable(level) && !isUsable(physicians);
   return wanted === "usable" ? isUsable(level) !== isUsable(physicians) : Math.abs(level - physicians) >= 2;
 }
 
@@ -135,7 +136,11 @@ function isUncertain(usable) {
 
 function ordered(rows, wanted) {
   const keys = {
-    apart: (level, usable, physicians) => (level && physicians ? -Math.abs(level - physicians) : 1),
+    apart: (level, usable, physicians) => {
+      if (!level || !physicians) return 1;
+      // What only the judge calls usable comes first, and of that what physicians call worst.
+      return isUsable(level) && !isUsable(physicians) ? 10 * physicians - level - 100 : -Math.abs(level - physicians);
+    },
     uncertain: (level, usable) => (typeof usable === "number" ? Math.abs(usable - 500) : 501),
     score: (level) => level || 6,
   };
