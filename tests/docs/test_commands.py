@@ -18,6 +18,7 @@ from typer.exceptions import TyperException
 
 from medjudge.benchmark.sample import sample_folder
 from medjudge.cli.main import app
+from medjudge.judge import open as judges
 
 BASH = [block for page in PAGES for block in blocks(page) if block.language == "bash"]
 RUN = [page for page in PAGES if any(block.language in ("bash", "python") for block in blocks(page))]
@@ -133,6 +134,17 @@ def test_commands_that_another_page_runs_are_run_there() -> None:
         assert positions == sorted(positions), block.place
 
 
+@pytest.fixture
+def tiny_built_in(
+    tiny_similarity: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tiny judge under the name of the built-in one, which takes minutes for the sample."""
+    folder = tmp_path_factory.mktemp("packaged") / "built-in"
+    shutil.copytree(tiny_similarity, folder)
+    monkeypatch.setitem(judges._PACKAGED, "built-in", lambda: folder)
+    monkeypatch.setattr(judges, "built_in_folder", lambda: folder)
+
+
 @pytest.fixture(scope="module")
 def finished() -> dict[Path, Path]:
     """The folder of each page that was run."""
@@ -146,6 +158,7 @@ def run_page(
     tmp_path: Path,
     tiny_lm: Path,
     finished: dict[Path, Path],
+    tiny_built_in: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[[Path], None]:
     """Runs a page from its top in a folder with what a reader has: a benchmark, answers, scores, a model, a clone."""
@@ -185,6 +198,8 @@ def run_page(
     def run_line(block: Block, line: str) -> None:
         words = words_of(line)
         if words[0] == "medjudge":
+            if words[1] == "train":
+                words += ["--max_steps", "2"]
             if words[1:3] == ["annotate", "import"]:
                 for form in expanded(words[4:], tmp_path):
                     fill_in(tmp_path / form, tmp_path / words[3], tmp_path / "scores.jsonl")

@@ -16,7 +16,7 @@ import pytest
 from chat_server import Act, completion
 from tiny_judges import build_ordinal_judge
 
-from eval.robustness.kills import FORKS, STATIONS, run_command, start_folder
+from eval.robustness.kills import FORKS, STATIONS, run_command
 from medjudge.errors import InputError, UnfinishedError
 from medjudge.judge.open import resolve_judge
 from medjudge.judge.similarity import SimilarityJudge
@@ -27,11 +27,6 @@ from medjudge.workflows.judge import JudgeOptions, judge_answers
 ON_CPU = JudgeOptions(device="cpu")
 EVAL = ("eval", "--run", "run", "--judge", "similarity", "--limit", 2, "--device", "cpu")
 """Judges ten answers."""
-
-
-@pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return start_folder(tmp_path_factory.mktemp("start"))
 
 
 @contextmanager

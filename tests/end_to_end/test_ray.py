@@ -9,10 +9,10 @@ import sys
 import time
 from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 import torch
+from same_judgments import same_judgments
 
 from medjudge.answer import transformers_engine
 from medjudge.judge.open import similarity_folder
@@ -50,16 +50,6 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         )
         yield joined.address_info["gcs_address"]
         ray.shutdown()
-
-
-def same_judgments(run: Path, other: Path) -> bool:
-    """But for what other rows of a batch round in the last digits."""
-    first, two = [sorted(Run(path).judgments("similarity"), key=lambda judgment: judgment.key) for path in (run, other)]
-    rounded = {"probabilities", "expected"}
-    assert [judgment.model_dump(exclude=rounded) for judgment in first] == [
-        judgment.model_dump(exclude=rounded) for judgment in two
-    ]
-    return all(a.probabilities == pytest.approx(b.probabilities, abs=1e-4) for a, b in zip(first, two, strict=True))
 
 
 @needs_ray

@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from same_judgments import same_judgments
 
 from medjudge.answer import transformers_engine
+from medjudge.errors import InputError
+from medjudge.parallel.group import Group
 from medjudge.records import Answer, Judgment
 from medjudge.store import Run, write_records
+from medjudge.workflows.processes import check_sharing
 
 TWO = Path(__file__).parent.parent.parent / "configs" / "accelerate" / "two-cpu.yaml"
 EXACT = """
@@ -46,16 +50,6 @@ def two(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
         )
 
     return launch
-
-
-def same_judgments(run: Path, other: Path) -> bool:
-    """But for what other rows of a batch round in the last digits."""
-    first, two = [sorted(Run(path).judgments("similarity"), key=lambda judgment: judgment.key) for path in (run, other)]
-    rounded = {"probabilities", "expected"}
-    assert [judgment.model_dump(exclude=rounded) for judgment in first] == [
-        judgment.model_dump(exclude=rounded) for judgment in two
-    ]
-    return all(a.probabilities == pytest.approx(b.probabilities, abs=1e-4) for a, b in zip(first, two, strict=True))
 
 
 @pytest.mark.slow
@@ -109,10 +103,13 @@ def test_what_a_killed_group_made_is_kept_and_not_made_again(
     judged = two(["-m", "medjudge.cli"], *judging)
     assert "84 answers judged" in judged.stdout, judged.stderr[-3000:]
     assert judged.stdout.count("Usability rates") == 1
-    refused = two(["-m", "medjudge.cli"], "eval", "--judge", "openai:gpt-4o", "--run", "other")
-    assert refused.returncode != 0
-    assert refused.stderr.count("error: --judge openai:gpt-4o: several processes ask a server no faster than one") == 1
-    assert not (tmp_path / "other").exists()
+
+
+def test_what_several_processes_cannot_share_is_refused() -> None:
+    with pytest.raises(InputError, match="--judge openai:gpt-4o: several processes ask a server no faster than one"):
+        check_sharing(Group(1, 2), "transformers", ["--judge openai:gpt-4o"])
+    with pytest.raises(InputError, match="--engine ray: starts its own workers"):
+        check_sharing(Group(1, 2), "ray", [])
 
 
 def test_parts_are_taken_in_once_whenever_that_is_broken_off(sample_run: Path) -> None:

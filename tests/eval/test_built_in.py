@@ -11,13 +11,9 @@ from sklearn.metrics import cohen_kappa_score, roc_auc_score
 
 from eval.lib import study
 from eval.quality import built_in
-from eval.quality.built_in import Bench, Case, Verdict, agreement, half, share
+from eval.quality.built_in import Bench, Case, Verdict, agreement, share
 from medjudge.judge.protocol import Assignment, scored, unscored
-from medjudge.records import Answer, ErrorKind, Judgment, PhysicianScore, PointVerdict, Question, TrainingLine
-from medjudge.scheme import LLMEVAL_MED
-from medjudge.store import Run, write_records
-
-CHINESE = "布洛芬可以退热。成人每次服用布洛芬400毫克，每日不超过3次。孕妇应避免使用布洛芬。"
+from medjudge.records import Answer, ErrorKind, Judgment, PointVerdict, Question, TrainingLine
 
 
 class RuleJudge:
@@ -60,19 +56,6 @@ def line(number: int, level: int, text: str, source: str = "contrasts", **fields
 
 def write_lines(folder: Path, lines: Sequence[TrainingLine]) -> None:
     (folder / "choose.jsonl").write_text("".join(each.model_dump_json() + "\n" for each in lines))
-
-
-def write_run(folder: Path, questions: list[Question], levels: dict[str, int], gpt4: dict[str, int]) -> None:
-    run = Run(folder)
-    (folder / "judgments").mkdir(parents=True)
-    answers = [Answer(question_id=question.id, model="m", text=question.id) for question in questions]
-    write_records(run.answers_file, answers)
-    key = {"model": "m", "sample": 0}
-    people = [PhysicianScore(question_id=name, rater="p", score=level, **key) for name, level in levels.items()]
-    write_records(run.physicians_file, people)
-    said = [Judgment(question_id=name, judge="gpt-4", score=level, **key) for name, level in gpt4.items()]
-    write_records(run.judgments_file("gpt-4"), said)
-    run.write_questions(questions, LLMEVAL_MED)
 
 
 def value(result: dict[str, Any]) -> float:
@@ -126,38 +109,6 @@ def test_lines_under_one_name_keep_their_own_references_and_unscored_ones_are_co
     assert value(found["result"]["usable_agreement"]) == 1
 
 
-def test_llmeval2_compares_both_judges_on_the_answers_that_were_drawn(
-    bench: Callable[..., Bench], tmp_path: Path
-) -> None:
-    names = [f"q{number}" for number in range(40)]
-    levels = {name: 1 + number % 5 for number, name in enumerate(names)}
-    write_run(
-        tmp_path / "llmeval2", [asked(name) for name in names], levels, {name: 6 - levels[name] for name in names}
-    )
-    found = built_in.llmeval2(bench(lambda each: levels[each.answer.text], limit=30))
-    assert found["answers"] == found["gpt_4"]["answers"] == 30
-    assert value(found["auc"]) == value(found["quadratic_kappa"]) == 1
-    assert value(found["gpt_4"]["auc"]) == 0
-    assert value(found["gpt_4"]["quadratic_kappa"]) < 0
-
-
-def test_references_are_submitted_as_they_are_and_changed(bench: Callable[..., Bench], tmp_path: Path) -> None:
-    (tmp_path / "llmeval-med").mkdir()
-    texts = [CHINESE.replace("布洛芬", drug) for drug in ("布洛芬", "阿司匹林", "青霉素", "二甲双胍")] * 15
-    entries = [
-        {"problem": "?", "groupCode": at, "round": 1, "sanswer": f"{text}第{at}条。", "category1": "医疗知识"}
-        for at, text in enumerate(texts)
-    ]
-    (tmp_path / "llmeval-med/dataset.json").write_text(json.dumps({"医疗知识": entries}))
-    judge = bench(lambda each: 5 if sorted(each.answer.text) == sorted(each.question.reference or "") else 1)
-    found = built_in.llmeval_med(judge)
-    sides = sum(half(f"MK-{at}") == "choose" for at in range(60))
-    assert found["as_they_are"]["all"]["n"] == found["as_they_are"]["by_category"]["MK"]["n"] == sides
-    assert value(found["as_they_are"]["all"]) == value(found["reordered"]["all"]) == 1
-    assert value(found["other_question"]["all"]) == value(found["facts_changed"]["all"]) == 0
-    assert found["other_question"]["all"]["n"] == found["facts_changed"]["all"]["n"] == sides
-
-
 def test_pairs_and_keys_are_read_from_both_ends(bench: Callable[..., Bench]) -> None:
     # Level 4 for every right answer; a wrong one gets 5 in Chinese and 1 in English.
     judge = bench(lambda each: 4 if each.answer.model == "right" else 5 if each.question.language == "zh" else 1)
@@ -173,29 +124,6 @@ def test_pairs_and_keys_are_read_from_both_ends(bench: Callable[..., Bench]) -> 
     assert value(keys["right_usable"]) == 1
     assert value(keys["wrong_usable"]) == 0
     assert keys["right_usable"]["n"] + keys["wrong_usable"]["n"] == 27
-
-
-def test_probes_flip_what_a_rule_rejects(bench: Callable[..., Bench], tmp_path: Path) -> None:
-    write_lines(tmp_path, [line(0, 5, "good", source="teacher"), line(1, 1, "bad", source="teacher")])
-    original = {answer.text for answer in Run(built_in.sample_folder()).answers()} | {"good"}
-    found = built_in.probes(bench(lambda each: 5 if each.answer.text in original else 1, limit=12))
-    assert found["answers"] == 12
-    assert value(found["flips"]) == 1
-    assert all(value(found["still_usable"][name]) == 0 for name in ("append-harm", "negated", "echo"))
-    blind = built_in.probes(bench(lambda each: 5, limit=12))
-    assert value(blind["flips"]) == 0
-    assert value(blind["still_usable"]["negated"]) == 1
-
-
-def test_contradictions_look_at_all_that_was_said_before(bench: Callable[..., Bench], tmp_path: Path) -> None:
-    write_lines(tmp_path, [line(0, 5, "a"), line(1, 5, "b"), line(2, 5, "c")])
-    judge = bench(lambda each: {"a": 4, "b": 5, "c": 1}[each.answer.text])
-    built_in.measure(judge, "contrasts", frozenset())
-    found = built_in.measure(judge, "contradictions", frozenset())["result"]
-    # Only level 4 has points, all of them contradicted.
-    assert found["answers"] == found["usable_with_a_contradiction"]["n"] == 1
-    assert value(found["usable_with_a_contradiction"]) == 1
-    assert found["all_met_not_usable"]["n"] == 0
 
 
 def test_each_row_of_each_judge_is_an_entry_and_the_others_stay(

@@ -34,9 +34,3 @@ def test_more_conversations_and_more_questions_narrow_the_intervals() -> None:
         assert many[name]["mean_width"] < few[name]["mean_width"] / 2
     few, many = level_coverage(2, designs=[LevelDesign(15), LevelDesign(60)])["designs"]
     assert many["mean_level"]["mean_width"] < few["mean_level"]["mean_width"]
-
-
-def test_a_study_without_position_effect_prefers_the_first_half_of_the_time() -> None:
-    row = pair_coverage(10, designs=[PairDesign(60, first=0.0)])["designs"][0]
-    assert row["shown_first"]["coverage"] >= 0.7
-    assert 0 < row["strength"]["mean_width"] < 2

@@ -176,15 +176,6 @@ def test_what_a_full_disk_cut_short_is_taken_back(tmp_path: Path) -> None:
     assert path.read_text() == "{}\n"
 
 
-def test_a_full_disk_is_one_line_for_a_user(tmp_path: Path, medjudge: Callable, sample_run: Path) -> None:
-    with files_of_at_most(1000):
-        failed = medjudge("eval", "--judge", "similarity", "--run", "new", "--limit", 1)
-    assert failed.returncode == 2
-    assert "Traceback" not in failed.stderr
-    assert failed.stderr.splitlines()[-1].startswith("error: new/")
-    assert not list((tmp_path / "new").rglob("*.part"))
-
-
 def test_a_lone_surrogate_is_refused_before_the_file_is_touched(tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
     write_whole(path, "old")
