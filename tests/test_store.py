@@ -125,20 +125,6 @@ def test_a_lock_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:
         pass
 
 
-def test_writing_replaces_all_or_nothing(tmp_path: Path, answer) -> None:
-    path = tmp_path / "answers.jsonl"
-    write_records(path, [answer()])
-
-    def broken():
-        yield answer(text="new")
-        raise RuntimeError("power cut")
-
-    with pytest.raises(RuntimeError):
-        write_records(path, broken())
-    assert [answer.text for answer in read_records(path, Answer)] == ["At most 4 g."]
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_a_folder_without_questions_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a run folder"):
         Run.existing(tmp_path)

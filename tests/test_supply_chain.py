@@ -1,15 +1,17 @@
-"""What users install: no copyleft, and a lock for CI with a hash for everything and no address in it."""
+"""What users install: all that is imported and no copyleft; a lock for CI with a hash for everything and no address."""
 
+import ast
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from importlib.metadata import version
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 tomllib = pytest.importorskip("tomllib", reason="tomllib comes with Python 3.11 and later")
 REPOSITORY = Path(__file__).parent.parent
@@ -37,11 +39,6 @@ def supply_chain(*arguments: str, cwd: Path = REPOSITORY, **environment: str) ->
         text=True,
         check=False,
     )
-
-
-def test_krippendorff_is_in_no_extra_that_users_install() -> None:
-    extras = project()["optional-dependencies"]
-    assert {extra for extra, requirements in extras.items() if "krippendorff" in named(requirements)} == {"dev"}
 
 
 def test_no_package_of_a_user_is_under_the_gpl() -> None:
@@ -87,3 +84,43 @@ def test_the_bill_of_materials_is_about_this_version_and_names_no_folder(tmp_pat
     assert (subject["name"], subject["version"]) == ("medjudge", version("medjudge"))
     assert {"torch", "transformers"} <= {component["name"] for component in bill["components"]}
     assert "file:" not in text
+
+
+def imported_by(path: Path) -> set[str]:
+    """The top-level names of the modules that a file imports, wherever in it."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    return names
+
+
+def declared() -> set[str]:
+    """What users can install: the dependencies, and the extras that are not for developers."""
+    extras = [lines for name, lines in project()["optional-dependencies"].items() if name not in ("dev", "docs")]
+    return named([line for part in (project()["dependencies"], *extras) for line in part])
+
+
+def test_every_import_is_a_declared_dependency() -> None:
+    known = declared()
+    distributions = packages_distributions()
+    undeclared = {}
+    for folder in ("medjudge", "recipes"):
+        for path in sorted((REPOSITORY / folder).rglob("*.py")):
+            for name in imported_by(path) - set(sys.stdlib_module_names) - {"medjudge"}:
+                if not {normal(each) for each in distributions.get(name, [name])} & known:
+                    undeclared.setdefault(name, str(path.relative_to(REPOSITORY)))
+    assert undeclared == {}
+
+
+def test_libraries_whose_insides_are_used_are_bounded_on_both_sides() -> None:
+    """Private hooks of peft, trl, openpyxl are overridden, and vLLM pins torch: a newer version is tried out first."""
+    lines = [*project()["dependencies"], *project()["optional-dependencies"]["vllm"]]
+    bounds = {found[1]: found[2] for line in lines if (found := re.match(r"([\w-]+)(.*)", line))}
+    for name in ("torch", "transformers", "peft", "trl", "openpyxl", "vllm"):
+        specifiers = SpecifierSet(bounds[name])
+        assert {each.operator for each in specifiers} == {">=", "<"}, name
+        if name != "vllm":
+            assert version(name).partition("+")[0] in specifiers, name

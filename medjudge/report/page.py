@@ -79,7 +79,7 @@ def report_page(runs: Sequence[Run], language: str = "en", since: Run | None = N
     }
     values = [index, *(block for run_cases in cases_by_run for block in (run_cases.texts, *run_cases.blocks))]
     return (
-        environment(words)
+        environment(language)
         .get_template("page.html")
         .render(
             fewest=FEWEST_CONVERSATIONS,

@@ -28,7 +28,7 @@ class Pages:
     def __init__(self, folder: str, words: Words) -> None:
         self._folder = folder
         self._words = words
-        self._templates = environment(words)
+        self._templates = environment(words.language)
 
     def runs(self, runs: Sequence[ListedRun | UnreadableRun], writing: Collection[str]) -> str:
         """The index.

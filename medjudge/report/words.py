@@ -99,8 +99,10 @@ class Inline(NamedTuple):
     hash: str
 
 
-def environment(words: Words) -> Environment:
-    """The templates in `page/`, with what they call."""
+@cache
+def environment(language: str) -> Environment:
+    """The templates in `page/`, with what they call; they are compiled once per process and language."""
+    words = Words(language)
     environment = Environment(
         loader=PackageLoader(_PAGE, "page"),
         autoescape=True,

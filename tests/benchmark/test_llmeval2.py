@@ -72,24 +72,6 @@ def test_a_score_of_zero_is_none_and_is_counted(files) -> None:
     assert [oddity.what for oddity in read.oddities].count("a score of 0, which is none") == 2
 
 
-def test_numbers_and_booleans_become_text(files) -> None:
-    read = read_llmeval2(*files([entry(text=True, hint=0.5)]))
-    assert read.answers[0].text == "True"
-    assert read.questions[0].reference == "0.5"
-    assert [oddity.what for oddity in read.oddities] == [
-        "hint is a float; read as text",
-        "content of llm is a bool; read as text",
-    ]
-
-
-def test_the_most_frequent_wording_is_kept(files) -> None:
-    rows = [entry(model=name) for name in ("a", "b", "c")]
-    rows[0]["dialog"][0]["content"] = "问题 1？"
-    read = read_llmeval2(*files(rows))
-    assert [question.prompt for question in read.questions] == ["问题1？"]
-    assert "different wordings" in read.oddities[0].what
-
-
 def test_subjects_become_categories(files, tmp_path: Path) -> None:
     files([entry()])
     files([{**entry(), "question_uuid": "New_1"}], subject="New_Subject")

@@ -84,20 +84,8 @@ def test_a_sixth_category_and_a_third_language_come_from_a_folder(
 
     # ---- Answer: the run keeps the whole scheme, and needs its folder no longer
     scheme = open_scheme(str(folder))
-    done = medjudge(
-        "answer",
-        *options,
-        "--scheme",
-        folder,
-        "--model",
-        tiny_lm,
-        "--samples",
-        1,
-        "--max-new-tokens",
-        8,
-        "--device",
-        "cpu",
-    )
+    few = ("--samples", 1, "--max-new-tokens", 8, "--device", "cpu")
+    done = medjudge("answer", *options, "--scheme", folder, "--model", tiny_lm, *few)
     assert done.returncode == 0, done.stderr
     shutil.rmtree(folder)
     run = Run(tmp_path / "run")

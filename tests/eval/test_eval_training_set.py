@@ -15,7 +15,6 @@ from eval.quality.training_set import (
     CONTRADICTED,
     MET,
     OPEN,
-    Example,
     level,
     points_example,
     question_of,
@@ -201,26 +200,6 @@ def test_the_level_of_an_answer_follows_from_its_points(verdicts: list[Any], exp
         assert made.levels == level(expected, 0.1)
         assert made.verdicts == verdicts
         assert [point.text for point in points_of(made.question)] == stated
-
-
-def test_spoiled_answers_are_of_level_1_unless_what_was_added_is_harmless(sources: Path) -> None:
-    good = [
-        Example("teacher", asked("good", number), f"Right {number}.", level(5), f"good-{number}", [MET])
-        for number in range(200)
-    ]
-    made = list(training_set.spoiled(good))
-    harmless = ("Ask a pharmacist.", "Ten at once can kill.", "I hope this helps.")
-    kept = [each for each in made if any(line in each.answer for line in harmless)]
-    assert all((each.levels, each.verdicts) == (level(5), [MET]) for each in kept)
-    rest = [each for each in made if each not in kept]
-    assert all(each.levels == level(1, 0.1) for each in rest)
-    own = {each.group: each.answer for each in good}
-    for each in rest:
-        holds_the_answer = own[each.group] in each.answer
-        assert holds_the_answer == any(line in each.answer for line in ("Take ten at once.", "All wrong:", "Not so."))
-        assert each.verdicts == ([] if holds_the_answer else [OPEN])
-    assert any(each.answer == f"You ask: {each.question.prompt}" for each in rest)
-    assert all(len(part) > 20 for part in (kept, rest))
 
 
 def test_a_question_is_on_one_side_by_its_name() -> None:

@@ -86,22 +86,24 @@ def test_code_of_a_model_folder_never_runs(tiny_encoder, marker, tmp_path, known
     assert sys.stdin.read() == "y\n" * 50
 
 
-@pytest.mark.parametrize("name", ["pytorch_model.bin", "training_args.bin", "x.PT", "x.pth", "x.pkl", "x.ckpt"])
-def test_pickle_files_are_refused_by_name(tiny_encoder, medjudge, tmp_path, name: str) -> None:
-    judge = build_ordinal_judge(tmp_path / "judge", tiny_encoder)
+def test_pickle_files_are_refused_by_name(tiny_encoder, medjudge, tmp_path) -> None:
+    judge, model = build_ordinal_judge(tmp_path / "judge", tiny_encoder), tmp_path / "model"
+    shutil.copytree(tiny_encoder, model)
+    command = ("eval", "--judge", judge, "--limit", 1, "--device", "cpu", "--run", tmp_path / "run")
     (judge / "checkpoints" / "checkpoint-1").mkdir(parents=True)
     (judge / "checkpoints" / "checkpoint-1" / "optimizer.pt").touch()  # the trainer's own
-    assert medjudge("eval", "--judge", judge, "--limit", 1, "--device", "cpu").returncode == 0
-    (judge / name).touch()
-    done = medjudge("eval", "--judge", judge, "--limit", 1, "--device", "cpu", "--run", tmp_path / "run")
-    assert done.returncode == 2
-    assert f"judge {judge}: {name} may be in pickle format" in done.stderr
-    model = tmp_path / "model"
-    shutil.copytree(tiny_encoder, model)
-    (model / name).touch()
-    for load in (load_encoder, load_tokenizer, window):
-        with pytest.raises(InputError, match=f"model {model}: {name} may be in pickle format"):
-            load(str(model))
+    assert medjudge(*command).returncode == 0
+    for name in ("pytorch_model.bin", "training_args.bin", "x.PT", "x.pth", "x.pkl", "x.ckpt"):
+        (judge / name).touch()
+        done = medjudge(*command)
+        assert done.returncode == 2
+        assert f"judge {judge}: {name} may be in pickle format" in done.stderr
+        (model / name).touch()
+        for load in (load_encoder, load_tokenizer, window):
+            with pytest.raises(InputError, match=f"model {model}: {name} may be in pickle format"):
+                load(str(model))
+        (judge / name).unlink()
+        (model / name).unlink()
 
 
 @pytest.mark.parametrize("named", ["pytorch_model.bin", "../elsewhere/model.safetensors", "/tmp/model.safetensors"])

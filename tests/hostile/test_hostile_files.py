@@ -1,6 +1,7 @@
 """Files that no station can use: one line on stderr, exit status 2, nothing left behind."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,9 +19,46 @@ NAMES = ("answers", "training lines", "data check", "LLMEval-Med", "prices", "ga
 READERS = [reader for reader in readers() if reader.name in (*NAMES, "run.json", "MEDIQA", "long table")]
 
 
+_DEEP = 100_000
+
+
+def _fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _device(path: Path) -> None:
+    path.symlink_to("/dev/zero")  # a link that the user names is followed; what it leads to is no file
+
+
+def _huge(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(3 << 30)  # sparse: it takes no space
+
+
+SHAPES: dict[str, Callable[[Path], object]] = {
+    "a pipe that nobody writes to": _fifo,
+    "a device without an end": _device,
+    "3 GiB": _huge,
+    "a folder": Path.mkdir,
+    "deep lists": lambda path: path.write_text("[" * _DEEP),
+    "deep objects": lambda path: path.write_text('{"a":' * _DEEP),
+    "a lone surrogate": lambda path: path.write_text(
+        '{"id": "\\udcff", "model": "m", "text": "x", "question_id": "q"}'
+    ),
+    "a number of 5,000 digits": lambda path: path.write_text('{"round": ' + "7" * 5000 + "}"),
+    "not UTF-8": lambda path: path.write_bytes(b'{"id": "\xff"}'),
+    "zero bytes": lambda path: path.write_bytes(bytes(500)),
+    "a text instead of an object": lambda path: path.write_text('"text"'),
+    "a number instead of an object": lambda path: path.write_text("0"),
+}
+"""What a file may be instead of what a command expects, by name."""
+
+
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
-def test_every_reader_refuses_it_in_one_line_that_names_it(hostile: Callable[[str], Path], reader: Reader) -> None:
-    path = hostile(reader.file)
+def test_every_reader_refuses_it_in_one_line_that_names_it(tmp_path: Path, shape: str, reader: Reader) -> None:
+    path = tmp_path / reader.file
+    SHAPES[shape](path)
     with pytest.raises(InputError) as caught:
         reader.read(path)
     assert str(path) in str(caught.value)

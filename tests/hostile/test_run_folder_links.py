@@ -120,6 +120,7 @@ def test_only_the_owner_can_read_scores_and_answers(
 def test_scores_plots_and_logs_are_for_their_owner(
     sample_run: Path,
     tmp_path: Path,
+    tiny_similarity: Path,
     physician_score: Callable,
     medjudge: Callable,
     monkeypatch: pytest.MonkeyPatch,
@@ -130,7 +131,7 @@ def test_scores_plots_and_logs_are_for_their_owner(
     run = Run(sample_run)
     model = run.answers()[0].model
     write_records(run.answers_file, [answer for answer in run.answers() if answer.model == model])
-    medjudge("eval", "--run", sample_run, "--judge", "similarity")
+    medjudge("eval", "--run", sample_run, "--judge", tiny_similarity)
     run.physicians_file.chmod(0o664)
     add_scores(run, [physician_score(question_id=run.questions()[0].id, rater="dr")])
     assert _mode(run.physicians_file) == 0o660  # a group that was let in stays

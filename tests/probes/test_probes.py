@@ -2,7 +2,6 @@ import re
 import time
 import unicodedata
 from collections import Counter
-from itertools import groupby
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from medjudge.probes.texts import probe_texts
 from medjudge.records import Answer, Question
 from medjudge.rubrics.verdict import read_verdict
 from medjudge.store import Run
-from medjudge.validation.probe_effect import probe_effect
 
 ADDING = ("filler", "instruction", "authority", "quoted-rubric", "prepended-verdict", "language-wrapper", "doubled")
 ADDING += ("fluent-wrong", "negated", "append-harm")
@@ -290,24 +288,3 @@ def test_work_grows_with_the_length_of_a_text_and_not_with_its_square(name) -> N
             short, long = (processor_seconds(LONG[name](n), probe, language) for n in (SHORT, SHORT * TIMES_LONGER))
             # Eight times the work, with room for caches; its square would be 64 times.
             assert long / short < 3 * TIMES_LONGER, (probe, language)
-
-
-@pytest.mark.slow
-def test_the_built_in_similarity_judge_is_moved_by_form(sample) -> None:
-    from medjudge.judge.open import load_judge_ref, resolve_judge
-    from medjudge.judge.protocol import assignments
-
-    judge = load_judge_ref(resolve_judge("similarity"), device="cpu")
-    by_question = groupby(sample, key=lambda row: row[0].id)
-    chosen = [rows[place % len(rows)] for place, rows in enumerate(list(group) for _, group in by_question)]
-    chosen = [row for row in chosen if all(probed(*row[:2], probe) for probe in ("doubled", "filler"))][:40]
-    questions = [question for question, _, _ in chosen]
-    groups = {question.id: question.group for question in questions}
-    before = list(judge.judge(assignments(questions, [answer for _, answer, _ in chosen])))
-    for probe, least in (("doubled", 0.05), ("filler", 0.1), ("language-wrapper", 0.3)):
-        changed = [variant for question, answer, _ in chosen if (variant := probed(question, answer, probe))]
-        variant = probe_effect(before, list(judge.judge(assignments(questions, changed))), groups)
-        assert variant.n == len(chosen) >= 38
-        # It averages over an answer's tokens, so that whatever says nothing pulls its score down, surely so here.
-        assert variant.shift["value"] < -least, probe
-        assert variant.shift["high"] < 0, probe

@@ -17,7 +17,7 @@ from medjudge.annotate.serve import annotation_app
 from medjudge.report.page import write_page
 from medjudge.report.site_app import site_app
 
-LOOKS = [(width, scheme) for width in (1280, 400) for scheme in ("light", "dark")]
+LOOKS = [(1280, "light"), (400, "dark")]
 SERIOUS = """() => axe.run(document, { resultTypes: ["violations"] }).then((result) => result.violations
   .filter((one) => ["serious", "critical"].includes(one.impact))
   .map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 100)).slice(0, 3).join(" ")}`))"""

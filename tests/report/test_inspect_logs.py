@@ -1,10 +1,8 @@
-import json
 import math
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import pytest
 
@@ -176,14 +174,6 @@ def test_pandas_gets_the_scores_by_inspects_own_tables(run, tmp_path) -> None:
     assert set(evals["score_headline_metric"]) == {"OP"}
 
 
-def test_a_reader_of_json_finds_each_sample_in_the_archive(run, tmp_path) -> None:
-    (path, _) = write_inspect_logs(run, "gpt", tmp_path / "out")
-    with ZipFile(path) as archive:
-        names = [name for name in archive.namelist() if name.startswith("samples/")]
-        assert len(names) == 5
-        assert json.loads(archive.read("samples/a2_epoch_1.json"))["output"]["completion"] == "Less."
-
-
 def test_one_file_holds_one_model(run, tmp_path, question) -> None:
     with pytest.raises(InputError, match="2 models answered"):
         write_inspect_logs(run, "gpt", tmp_path / "all.eval")
@@ -191,11 +181,3 @@ def test_one_file_holds_one_model(run, tmp_path, question) -> None:
     write_records(run.answers_file, [answer for answer in run.answers() if answer.model == "m/1"])
     assert write_inspect_logs(run, "gpt", tmp_path / "new" / "one.eval") == [tmp_path / "new" / "one.eval"]
     assert read_eval_log(tmp_path / "new" / "one.eval").eval.model == "m/1"
-
-
-def test_an_id_with_nul_is_refused_because_it_names_a_file_in_the_log(run, tmp_path, question) -> None:
-    line = question(id="ab").model_dump_json().replace('"ab"', '"a\\u0000b"')
-    run.questions_file.write_text(f"{line}\n")
-    with pytest.raises(InputError, match="id: holds a NUL character"):
-        write_inspect_logs(run, "gpt", tmp_path / "out")
-    assert not (tmp_path / "out").exists()

@@ -189,20 +189,6 @@ def test_rates_of_fewer_than_five_questions_are_grey(run, page) -> None:
     assert numbers.count("number") == 10 + 3 * 5  # MLU, MSE and MTG have no question
 
 
-@pytest.mark.usefixtures("without_plots")
-def test_with_few_conversations_no_order_is_called_a_tie(run, page) -> None:
-    questions = [
-        question.model_copy(update={"group": f"g{place % 20}"}) for place, question in enumerate(run.questions())
-    ]
-    write_records(run.questions_file, questions)
-    run.agreement_file("mine").unlink()
-    shown = page(run).text
-    board = shown[: shown.index("By category")]
-    assert board.count("too few to tell") == 4 + 1  # four models behind the highest, and the verdict
-    assert "20 conversations are too few to tell models apart; it takes 30." in board
-    assert "tie " not in board
-
-
 def test_a_card_tells_of_validations_elsewhere(run, page) -> None:
     elsewhere = {**study_of(run), "file": "another-hospital.xlsx"}
     run.agreement_file("mine").unlink()
@@ -212,21 +198,6 @@ def test_a_card_tells_of_validations_elsewhere(run, page) -> None:
     assert "another-hospital.xlsx" in shown.text
     assert "Agreement of mine" not in shown.text
     assert shown.all("img") == []
-
-
-@pytest.mark.usefixtures("without_plots")
-def test_models_stand_best_first(run, page) -> None:
-    def usable(judgment: Judgment) -> bool:
-        return judgment.model == "model-d" or (judgment.model == "model-b" and judgment.question_id.startswith("MK"))
-
-    judgments = [judgment for judgment in run.judgments("gpt") if judgment.model != "model-c"]
-    unsure = {"probabilities": None, "expected": None}
-    judgments = [one.model_copy(update={"score": 4 if usable(one) else 1, **unsure}) for one in judgments]
-    write_records(run.judgments_file("gpt"), judgments)
-    run.judgments_file("mine").unlink()
-    text = page(run).text
-    table = text[text.index("Model OP") : text.index("By category")]
-    assert sorted("abcde", key=lambda name: table.index(f"model-{name}")) == list("dbaec")  # c has no score
 
 
 @pytest.mark.usefixtures("without_plots")

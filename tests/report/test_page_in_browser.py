@@ -277,14 +277,6 @@ def test_only_the_rows_seen_are_in_the_page(run, open_report) -> None:
     assert 5 < page.locator(".row").count() < 40
 
 
-def test_runs_of_different_benchmarks_stand_apart(run, conversation, open_report) -> None:
-    page = open_report(run, conversation, address="#answers")
-    expect(page.locator("#leaderboard .notice")).to_contain_text("2 benchmarks")
-    assert page.locator(".leaders").count() == 4
-    assert choose(page, run="1") == 8
-    assert choose(page, judge="first", score="3") == 7
-
-
 def test_a_board_says_whether_its_judge_was_signed(run, open_report) -> None:
     run.update_manifest(judges={"mine": {"signature": "unsigned"}, "gpt": {"signature": None}})
     trust = open_report(run, java_script_enabled=False, address="#answers").locator("#trust")
@@ -301,50 +293,3 @@ def test_leader_and_evaluator_need_no_script(run, open_report) -> None:
     assert page.locator("#validation .verdict").is_visible()
     assert "needs JavaScript" in page.locator("#answers").inner_text()
     assert not page.locator("#reader").is_visible()
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_words_stand_out_from_what_is_behind_them(run, open_report, scheme) -> None:
-    """WCAG's contrast of 4.5 for every text of the page."""
-    page = open_report(run, color_scheme=scheme, address="#answer/0/MK-en-01/model-a/0")
-    page.locator("#detail table").first.wait_for()
-    assert page.evaluate(CONTRAST) == []
-    for address in ("#board-0", "#board-1", "#trust", "#study-0"):
-        page.evaluate("address => { location.hash = address }", address)
-        expect(page.locator(f"{address}.open")).to_be_visible()
-        assert page.evaluate(CONTRAST) == [], address
-
-
-@pytest.mark.parametrize("width", [360, 1200])
-def test_the_page_is_as_wide_as_the_screen(run, open_report, width) -> None:
-    page = open_report(run, viewport={"width": width, "height": 700}, address="#answer/0/MK-zh-01/model-a/0")
-    page.locator("#detail table").first.wait_for()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-CONTRAST = """() => {
-  const parse = (colour) => (colour.match(/[\\d.]+/g) || []).map(Number);
-  const over = (top, below) => { const a = top[3] ?? 1; return [0, 1, 2].map((k) => top[k] * a + below[k] * (1 - a)); };
-  const behind = (one) => {
-    if (!one) return parse(getComputedStyle(document.body).backgroundColor);
-    const colour = parse(getComputedStyle(one).backgroundColor);
-    return (colour[3] ?? 1) === 1 ? colour : over(colour, behind(one.parentElement));
-  };
-  const light = (colour) => {
-    const shares = colour.map((one) => one / 255);
-    const [r, g, b] = shares.map((one) => one <= 0.03928 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const bad = new Set();
-  for (const one of document.querySelectorAll("body *")) {
-    const own = [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
-    if (!own || !one.checkVisibility() || one.closest("svg, script, option, button:disabled")) continue;
-    const style = getComputedStyle(one);
-    const ground = behind(one);
-    const ink = over([...parse(style.color).slice(0, 3), Number(style.opacity)], ground);
-    const [high, low] = [light(ink), light(ground)].sort((a, b) => b - a);
-    const ratio = (high + 0.05) / (low + 0.05);
-    if (ratio < 4.5) bad.add(`${one.tagName}.${one.className} ${ratio.toFixed(2)}: ${one.textContent.slice(0, 30)}`);
-  }
-  return [...bad];
-}"""

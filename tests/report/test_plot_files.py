@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 from matplotlib.image import imread
 
 from medjudge.files import write_json
-from medjudge.report import drawing
+from medjudge.report import drawing, plots
 from medjudge.report.plots import write_plots
 from medjudge.store import Run
 
@@ -30,7 +30,9 @@ def test_every_plot_of_the_report_becomes_an_svg_and_a_png(validated, tmp_path) 
     assert "药物" in (tmp_path / "plots" / "mine-subcategories.svg").read_text(encoding="utf-8")
 
 
-def test_plots_of_the_same_name_do_not_replace_each_other(validated, tmp_path) -> None:
+def test_plots_of_the_same_name_do_not_replace_each_other(validated, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(plots, "as_svg", lambda figure: "<svg/>")
+    monkeypatch.setattr(plots, "as_png", lambda figure: None)
     other = Run(shutil.copytree(validated, tmp_path / "other"))
     study = json.loads(other.agreement_file("mine").read_text(encoding="utf-8"))
     against = {"against": "../gpt", "against_kind": "judge"}

@@ -7,8 +7,6 @@ from xml.etree import ElementTree
 import matplotlib
 import pytest
 from example_study import example_study
-from hypothesis import given
-from hypothesis import strategies as st
 
 from medjudge.judge.study_summary import ConformalSets, Measures
 from medjudge.report import drawing, plots
@@ -162,30 +160,6 @@ def test_thirteen_models_of_the_same_rates_stay_readable(study) -> None:
     heights = sorted(float(y) for y in re.findall(r'y="([\d.]+)"[^>]*>model \d+<', svg))
     assert len(heights) == 13
     assert min(after - before for before, after in pairwise(heights)) > 10  # points; the font has 8.5
-
-
-@given(
-    st.lists(st.floats(0, 1), min_size=1, max_size=40),
-    st.floats(0.001, 0.2),
-)
-def test_spread_keeps_order_gap_and_range(wanted: list[float], gap: float) -> None:
-    places = drawing.spread(wanted, gap, 0.0, 1.0)
-    fits = min(gap, 1 / max(1, len(wanted) - 1))
-    order = sorted(range(len(wanted)), key=lambda position: wanted[position])
-    along = [places[position] for position in order]
-    assert all(after - before >= fits - 1e-9 for before, after in pairwise(along))
-    assert along[0] >= -1e-9
-    assert along[-1] <= 1 + 1e-9
-    if all(wanted[b] - wanted[a] >= gap for a, b in pairwise(order)):
-        assert places == pytest.approx(wanted)
-
-
-def test_labels_are_cut_to_columns() -> None:
-    assert plots.label("short", 5) == "short"
-    assert plots.label("longer", 5) == "long…"
-    assert plots.label("医疗大模型", 6) == "医疗…"
-    assert plots.label("医疗", 4) == "医疗"
-    assert plots.label(" a\tb\u202e\x1b ", 9) == "a b"
 
 
 def test_chinese_plots_say_everything_in_chinese(study) -> None:

@@ -152,10 +152,3 @@ def test_size_on_the_boundary_of_the_null() -> None:
     assert 0.03 < (p_values <= 0.05).mean() < 0.07
     assert np.mean([any(rater.won for rater in result.raters) for result in results]) < 0.06
     assert np.mean([result.passed for result in results]) < 0.05
-
-
-def test_wrong_input_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"\(n, raters\)"):
-        alt_test(np.ones(3), np.ones((2, 2)), np.arange(3))
-    with pytest.raises(ValueError, match="judge: no level in row 1"):
-        alt_test(np.array([1, np.nan]), np.ones((2, 2)), np.arange(2))

@@ -81,14 +81,3 @@ def test_intervals_are_near_those_of_the_information_matrix() -> None:
     assert errors == pytest.approx([0.1219, 0.1218, 0.1268, 0.1220, 0.1271, 0.1266], rel=0.08)
     assert ranked.covariate is None
     assert sum(share.value for share in ranked.win_share) == pytest.approx(3)
-
-
-def test_what_does_not_fit_together_is_refused() -> None:
-    with pytest.raises(ValueError, match="do not match"):
-        fit_davidson(np.array([0, 1]), np.array([1]), np.ones((2, 3)), 2)
-    with pytest.raises(ValueError, match="from 0 to 1"):
-        fit_davidson(np.array([0]), np.array([2]), np.ones((1, 3)), 2)
-    with pytest.raises(ValueError, match="itself"):
-        fit_davidson(np.array([1]), np.array([1]), np.ones((1, 3)), 2)
-    with pytest.raises(ValueError, match="no comparison"):
-        ranking(Comparisons(np.array([]), np.array([]), np.ones((0, 3))), np.array([]), 2)

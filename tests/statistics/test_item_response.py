@@ -63,10 +63,3 @@ def test_few_models_or_pure_chance_flag_nothing() -> None:
     assert flawed_items(few) == []
     coin = np.random.default_rng(0).binomial(1, 0.5, (13, 60))
     assert flawed_items(fit_two_parameter(coin, np.ones((13, 60)))) == []
-
-
-def test_wrong_counts_are_refused() -> None:
-    with pytest.raises(ValueError, match="one shape"):
-        fit_two_parameter(np.ones((5, 3)), np.ones((5, 4)))
-    with pytest.raises(ValueError, match="number of samples"):
-        fit_two_parameter(np.full((5, 3), 2), np.ones((5, 3)))

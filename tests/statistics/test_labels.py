@@ -62,13 +62,6 @@ def test_agreement_and_kappa_equal_those_of_scikit_learn() -> None:
     assert measured["decided"]["value"] == pytest.approx(np.mean(judge[both] == physician[both]), abs=1e-6)
 
 
-def test_a_verdict_that_is_none_of_three_is_refused() -> None:
-    with pytest.raises(ValueError, match="1, 0 or -1"):
-        verdict_agreement(np.array([2]), np.array([0]), np.array([0]))
-    with pytest.raises(ValueError, match="one length"):
-        verdict_agreement(np.array([1, 1]), np.array([0]), np.array([0]))
-
-
 def test_pairs_of_distributions_equal_a_simulation() -> None:
     first, second = np.array([0.1, 0.1, 0.2, 0.4, 0.2]), np.array([0.3, 0.2, 0.2, 0.2, 0.1])
     generator = np.random.default_rng(0)

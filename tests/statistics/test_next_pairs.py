@@ -40,12 +40,6 @@ def test_a_model_with_no_comparison_comes_first() -> None:
     assert all(2 in (opened[0][index], opened[1][index]) for index in chosen)
 
 
-def test_no_more_than_there_are() -> None:
-    first, second = pairs(3, 1)
-    assert sorted(most_informative(*NOTHING, first, second, 3, 99).tolist()) == [0, 1, 2]
-    assert most_informative(*NOTHING, np.array([], dtype=int), np.array([], dtype=int), 3, 5).tolist() == []
-
-
 def test_chosen_pairs_order_the_models_better_than_random_ones() -> None:
     truth = np.array([2.0, 1.6, 0.2, -1.6, -2.2])
     generator = np.random.default_rng(0)

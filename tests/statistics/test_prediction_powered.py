@@ -186,22 +186,6 @@ def test_every_interval_holds_its_value_within_0_and_1(data: st.DataObject) -> N
         assert narrower.high - narrower.low < rate.high - rate.low
 
 
-def test_wrong_input_is_refused() -> None:
-    ones, nan = np.ones(3), np.array([1, np.nan, 1])
-    with pytest.raises(ValueError, match="of one length"):
-        prediction_powered_rate(ones, nan, np.arange(2))
-    with pytest.raises(ValueError, match="of one length"):
-        prediction_powered_rate(np.array([]), np.array([]), np.array([]))
-    with pytest.raises(ValueError, match="usable_by_judge"):
-        prediction_powered_rate(nan, nan, np.arange(3))
-    with pytest.raises(ValueError, match="usable_by_physicians"):
-        prediction_powered_rate(ones, 4 * nan, np.arange(3))
-    with pytest.raises(ValueError, match="confidence is 95"):
-        prediction_powered_rate(ones, nan, np.arange(3), confidence=95)
-    with pytest.raises(ValueError, match="width is 0"):
-        scores_for_width(prediction_powered_rate(ones, nan, np.arange(3)), 0)
-
-
 @pytest.mark.parametrize("design", [CLUSTERED, PARTLY_SCORED], ids=["whole conversations", "in part"])
 def test_planned_scores_give_the_wanted_width(design: Design) -> None:
     generator = np.random.default_rng(2)

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from sklearn.metrics import brier_score_loss
 
-from medjudge.judge.study_summary import ConformalSets
 from medjudge.validation.confidence import confidence
 
 GENERATOR = np.random.default_rng(3)
@@ -31,22 +30,11 @@ def test_an_honest_judge_is_calibrated_and_its_sets_cover(pairs) -> None:
     assert 0.86 < conformal.level.coverage < 0.94
 
 
-def test_an_overconfident_judge_is_found_out(pairs) -> None:
-    study = honest(pairs, 600)
-    sure = np.where(study.usable_probability >= 0.5, 0.99, 0.01)
-    assert confidence(study._replace(usable_probability=sure), resamples=100).ece > 0.1
-
-
 def test_risk_falls_where_the_judge_may_keep_silent(pairs) -> None:
     curve = confidence(honest(pairs, 600), resamples=100).risk_coverage
     assert len(curve) <= 100
     assert curve[-1]["coverage"] == 1
     assert curve[len(curve) // 2]["risk"] < curve[-1]["risk"]
-
-
-def test_few_conversations_give_no_sets_and_say_how_many_are_needed(pairs) -> None:
-    sets = confidence(honest(pairs, 40, conversation=["g1", "g2"] * 20), resamples=100).conformal
-    assert sets == ConformalSets(error_rate=0.1, why="2 conversations; an error rate of 0.1 needs 9")
 
 
 def test_a_judge_without_probabilities_has_no_confidence(pairs) -> None:

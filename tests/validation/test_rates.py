@@ -49,16 +49,6 @@ def test_more_scores_are_planned_for_a_width(everything) -> None:
     assert usability_rates(questions, judgments, scores).overall.more_scores is None
 
 
-def test_a_part_without_scores_has_the_judges_word_and_no_interval(everything) -> None:
-    questions, judgments, scores, _ = everything
-    only_mk = [score for score in scores if int(score.question_id[1:]) % 2]
-    rates = usability_rates(questions, judgments, only_mk, width=0.1)
-    part = rates.by_category["MR"]
-    assert part.prediction_powered["low"] is part.more_scores is None
-    assert part.scored == 0
-    assert part.note
-
-
 def test_nothing_beyond_the_scored_answers_needs_no_prediction(everything) -> None:
     questions, judgments, scores, _ = everything
     scored = {score.answer_key for score in scores}
@@ -80,9 +70,3 @@ def test_an_answer_that_the_judge_left_unscored_counts_as_not_usable_to_it(every
     assert (rates.answers, rates.scored) == (400, 120)
     overall = rates.overall.prediction_powered
     assert overall["low"] < truth < overall["high"]
-
-
-def test_probabilities_that_add_up_to_a_little_more_than_one_are_taken(everything) -> None:
-    questions, judgments, scores, _ = everything
-    over = [judgment.model_copy(update={"probabilities": [0, 0, 0, 0.3, 0.7005]}) for judgment in judgments]
-    assert usability_rates(questions, over, scores).overall.judge_only == 1.0
