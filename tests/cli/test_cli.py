@@ -18,26 +18,27 @@ from medjudge.records import Judgment
 from medjudge.store import Run, read_records, write_records
 
 
-def test_eval_with_nothing_but_a_judge_runs_on_the_sample_offline_and_without_a_key(medjudge, tmp_path) -> None:
+def test_eval_runs_on_the_sample_offline_and_without_a_key(medjudge, tmp_path) -> None:
     """The built-in judge scores the sample's English and its Chinese, and says of each point whether it is met."""
-    done = medjudge("eval", "--judge", "local", "--json", "--offline")
+    (tmp_path / "ids.txt").write_text("MK-en-01\nMK-zh-01\nMSE-en-01\n")
+    done = medjudge("eval", "--judge", "local", "--json", "--offline", "--ids", "ids.txt")
     assert done.returncode == 0, done.stderr
     scores = json.loads(done.stdout)
     assert set(scores["models"]) == {f"model-{letter}" for letter in "abcde"}
     rate = scores["models"]["model-a"]["OP"]
     assert set(rate) == {"rate", "low", "high", "usable", "questions", "unscored", "not_answered"}
-    assert (rate["questions"], rate["unscored"]) == (56, 0)
+    assert (rate["questions"], rate["unscored"]) == (3, 0)
     assert json.loads((tmp_path / "runs" / "sample" / "scores.json").read_text()) == scores
     manifest = json.loads((tmp_path / "runs" / "sample" / "run.json").read_text())
-    assert manifest["benchmark"]["questions"] == 56
+    assert manifest["benchmark"]["questions"] == 3
     assert len(manifest["benchmark"]["sha256"]) == 64
-    assert manifest["judges"]["built-in"]["judgments"] == 280
+    assert manifest["judges"]["built-in"]["judgments"] == 15
     judgments = read_records(tmp_path / "runs" / "sample" / "judgments" / "built-in.jsonl", Judgment)
     assert all(judgment.score is not None and judgment.points for judgment in judgments)
-    assert sum("-zh-" in judgment.question_id for judgment in judgments) == 60
+    assert sum("-zh-" in judgment.question_id for judgment in judgments) == 5
     assert "No physician" in done.stderr
     before = (tmp_path / "runs" / "sample" / "judgments" / "built-in.jsonl").read_bytes()
-    again = medjudge("eval", "--judge", "local")
+    again = medjudge("eval", "--judge", "local", "--ids", "ids.txt")
     assert again.returncode == 0
     assert (tmp_path / "runs" / "sample" / "judgments" / "built-in.jsonl").read_bytes() == before
     assert "OP" in again.stdout
