@@ -8,7 +8,6 @@ import importlib.util
 from itertools import pairwise
 from pathlib import Path
 
-from tiny_models import byte_tokenizer, sample_texts
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
@@ -61,14 +60,6 @@ def qwen_tokenizer(vocabulary: Path) -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>", chat_template=CHAT_TEMPLATE
     )
-
-
-def best_tokenizer(tiny: bool = False) -> PreTrainedTokenizerFast:
-    """Qwen's tokenizer where its vocabulary is installed; else, or for a tiny model, one trained on the sample."""
-    vocabulary = None if tiny else qwen_vocabulary()
-    if vocabulary is not None:
-        return qwen_tokenizer(vocabulary)
-    return byte_tokenizer(sample_texts(), 4000 if tiny else 20_000)
 
 
 def _last_merge(token: bytes, ranks: dict[bytes, int]) -> tuple[bytes, bytes]:

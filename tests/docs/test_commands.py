@@ -110,14 +110,15 @@ def test_commands_that_another_page_runs_are_run_there() -> None:
 
 
 @pytest.fixture
-def tiny_built_in(
+def tiny_judges(
     tiny_similarity: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tiny judge under the name of the built-in one, which takes minutes for the sample."""
-    folder = tmp_path_factory.mktemp("packaged") / "built-in"
-    shutil.copytree(tiny_similarity, folder)
-    monkeypatch.setitem(judges._PACKAGED, "built-in", lambda: folder)
-    monkeypatch.setattr(judges, "built_in_folder", lambda: folder)
+    """A tiny judge under the names of the judges of the package, which take a minute or more for the sample."""
+    for name in ("built-in", "similarity"):
+        folder = tmp_path_factory.mktemp("packaged") / name
+        shutil.copytree(tiny_similarity, folder)
+        monkeypatch.setitem(judges._PACKAGED, name, lambda folder=folder: folder)
+        monkeypatch.setattr(judges, f"{name.replace('-', '_')}_folder", lambda folder=folder: folder)
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +135,7 @@ def run_page(
     tiny_lm: Path,
     tiny_encoder: Path,
     finished: dict[Path, Path],
-    tiny_built_in: None,
+    tiny_judges: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[[Path], None]:
     """Runs a page from its top in a folder with what a reader has: a benchmark, answers, scores, a model, a clone."""

@@ -1,14 +1,10 @@
-"""`medjudge quickstart`: the full pipeline from the built-in judge and Gemma 3 270M, with fewer unseen answers.
-
-`.ci/run` runs it as a user does.
-"""
+"""`medjudge quickstart`: the full pipeline, for real, from the built-in judge and Gemma 3 270M."""
 
 import json
 import re
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,9 +15,6 @@ def refuse(self, address):
     raise OSError("the test cut the network")
 socket.socket.connect = refuse
 import atexit, pathlib, sys
-from medjudge.workflows import quickstart
-held_out_groups = quickstart.held_out_groups
-quickstart.held_out_groups = lambda questions, share, seed: held_out_groups(questions, 0.1, seed)
 sys.argv = ["medjudge", *sys.argv[1:]]
 status, kept = pathlib.Path("/proc/self/status"), pathlib.Path("memory.txt")
 atexit.register(lambda: kept.write_text(status.read_text()))
@@ -33,7 +26,7 @@ NAMES = ["Sample", "Answer", "Judge", "Distil and train", "Validate and report"]
 
 
 @pytest.mark.slow
-def test_quickstart_trains_validates_and_reports_with_the_network_cut_off(tmp_path: Path, medjudge: Callable) -> None:
+def test_quickstart_trains_validates_and_reports_with_the_network_cut_off(tmp_path: Path) -> None:
     assert socket.socket.connect  # cut in the child, not here
     command = [sys.executable, "-c", OFFLINE, "quickstart", "--epochs", "1", "--json"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
@@ -41,7 +34,7 @@ def test_quickstart_trains_validates_and_reports_with_the_network_cut_off(tmp_pa
     result = json.loads(done.stdout)
     similarity, built_in, trained = result["agreement"]
     assert [study["judge"] for study in result["agreement"]] == ["similarity", "built-in", "quickstart"]
-    assert similarity["n"] == built_in["n"] == trained["n"] >= 25
+    assert similarity["n"] == built_in["n"] == trained["n"] == 100
     agreement = [study["overall"]["usable_agreement"]["value"] for study in (trained, built_in)]
     difference = result["trained_minus_built_in"]["usable_agreement"]["value"]
     assert difference == pytest.approx(agreement[0] - agreement[1], abs=1e-6)
@@ -71,7 +64,7 @@ def test_quickstart_trains_validates_and_reports_with_the_network_cut_off(tmp_pa
     assert int(most[1]) < 4 * 2**20
     # The judge just trained still works with the network cut off.
     done = subprocess.run(
-        [sys.executable, "-c", OFFLINE, "eval", "--judge", "judges/quickstart", "--limit", "1"],
+        [sys.executable, "-c", OFFLINE, "eval", "--judge", "judges/quickstart", "--limit", "5"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -81,7 +74,12 @@ def test_quickstart_trains_validates_and_reports_with_the_network_cut_off(tmp_pa
     # Its own folders are replaced, anybody else's are not.
     (tmp_path / "judges" / "other").mkdir()
     (tmp_path / "judges" / "other" / "notes.txt").write_text("mine")
-    done = medjudge("quickstart", "--judge", "judges/other")
+    done = subprocess.run(
+        [sys.executable, "-m", "medjudge.cli", "quickstart", "--judge", "judges/other"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 2
     assert "not written by quickstart" in done.stderr
     assert (tmp_path / "judges" / "other" / "notes.txt").read_text() == "mine"
