@@ -179,6 +179,10 @@ def commands(place: Place) -> dict[str, Any]:
     device = f"--device {place.device.type} --offline"
     answer = f"answer --model {base} --run answers --limit 4 --max-new-tokens 16 {device}"
     seconds = {"answer": medjudge(place, answer), "distill": medjudge(place, f"distill {sample_folder()} --out data")}
+    if place.tiny:
+        for file in place.folder.glob("data/*.jsonl"):
+            lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+            file.write_text("".join(lines[:12]), encoding="utf-8")
     for config in CONFIGS[: 1 if place.tiny else None]:
         options = read_yaml(REPOSITORY / "configs" / "judges" / f"{config}.yaml")
         base = write_base(place, "tiny" if place.tiny else options["model_name_or_path"].removeprefix("Qwen/Qwen3-"))
@@ -189,7 +193,9 @@ def commands(place: Place) -> dict[str, Any]:
             train += " --use_cpu true --bf16 false --dtype float32 --max_length 2560 --max_steps 1"
             train += " --per_device_train_batch_size 1 --gradient_accumulation_steps 1"
         seconds[f"train {config}"] = medjudge(place, train)
-        judged = f"eval --benchmark sample --judge {config} --run run-{config} --limit 8 {device}"
+        judged = (
+            f"eval --benchmark sample --judge {config} --run run-{config} --limit {1 if place.tiny else 8} {device}"
+        )
         seconds[f"eval {config}"] = medjudge(place, judged)
     return seconds
 
