@@ -240,6 +240,11 @@ class Answer(_WithExtra):
     def key(self) -> AnswerKey:
         return AnswerKey(self.question_id, self.model, self.sample)
 
+    @property
+    def truncated(self) -> bool:
+        """Whether the answer ended at the token limit."""
+        return self.finish_reason == "length"
+
 
 class PointVerdict(StrictRecord):
     """What a judge says of one point of a reference or a checklist: probabilities that add up to 1.

@@ -183,7 +183,8 @@ def _print_import(screen: "Console", imported: "ImportedScores", run: Path) -> N
         )
     if imported.informative:
         screen.print(_INFORMATIVE)
-    screen.print(f"{Run(run).physicians_file}; next: medjudge validate {quote(str(run))} --judge local")
+    judge = quote(Run(run).last_judge or "local")
+    screen.print(f"{Run(run).physicians_file}; next: medjudge validate {quote(str(run))} --judge {judge}")
 
 
 def _print_agreement(screen: "Console", imported: "ImportedScores") -> None:

@@ -1,6 +1,7 @@
 """`medjudge distill`: judgments, physicians' scores and synthetic answers -> a training set."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Optional
 
 import typer
@@ -109,15 +110,15 @@ def distill(
     screen.print(str(distilled.summary_file))
     english = all(line.question.language == "en" for line in distilled.train)
     config = "minilm-ordinal" if english else "e5-ordinal"
-    train = f"medjudge train --config {config} --validation-file {distilled.validation_file} --train-file"
+    train = f"medjudge train --config {config} --validation-file {quote(str(distilled.validation_file))} --train-file"
     if people_last:
-        screen.print(f"Next: {train} {distilled.first_file} --output-dir judges/teacher-first")
+        screen.print(f"Next: {train} {quote(str(distilled.first_file))} --output-dir judges/teacher-first")
         screen.print(
-            f"then: {train} {distilled.last_file} --start-from judges/teacher-first --output-dir judges/people-last "
-            "--learning_rate 5e-5"
+            f"then: {train} {quote(str(distilled.last_file))} --start-from judges/teacher-first "
+            "--output-dir judges/people-last --learning_rate 5e-5"
         )
     else:
-        screen.print(f"Next: {train} {distilled.train_file}")
+        screen.print(f"Next: {train} {quote(str(distilled.train_file))}")
 
 
 def _weights(entries: list[str]) -> dict[str, float]:

@@ -192,8 +192,11 @@ def evaluate(options: Evaluate) -> None:
 
 def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
     from medjudge.cli.output import console, leaderboard_table, print_json
+    from medjudge.validation.usability import few_answers_line, truncated_line
 
     screen = console(as_json)
+    if few := few_answers_line(result.scores.models):
+        screen.print(few)
     if as_json:
         variance = {"variance": result.variance.model_dump(mode="json")} if result.variance else {}
         items = {"items": result.items.model_dump(mode="json")} if result.items else {}
@@ -210,6 +213,8 @@ def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
         f"{questions.questions} questions: {questions.not_answered} not answered by any model, {questions.unscored} "
         "answered and without any score"
     )
+    if truncated := truncated_line(result.scores.truncated):
+        screen.print(truncated)
     screen.print(f"judge {result.judge}: {result.status_line}")
     if result.spent_usd is not None:
         screen.print(f"spent on this run in total: {result.spent_usd:.4f} USD ({result.run.spending_file})")

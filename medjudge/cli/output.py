@@ -112,9 +112,7 @@ def _subcategories(category: str, rates: Mapping[str, Mapping[str, "Rate"]]) -> 
     for name in sorted({name for cells in rates.values() for name in cells}):
         cells = [by_subcategory.get(name) for by_subcategory in rates.values()]
         questions = next(cell.questions for cell in cells if cell is not None)
-        table.add_row(
-            name, str(questions), *["-" if cell is None or cell.rate is None else f"{cell.rate:.2f}" for cell in cells]
-        )
+        table.add_row(name, str(questions), *[_rate(cell).split("\n")[0] for cell in cells])
     return table
 
 
@@ -136,7 +134,11 @@ def agreement_table(studies: Sequence["Study"], title: str) -> Table:
 
 
 def _rate(cell: "Rate | None") -> str:
-    return "-" if cell is None or cell.rate is None else f"{cell.rate:.2f}\n{cell.low:.0f}–{cell.high:.0f}"
+    if cell is None or cell.rate is None:
+        return "-"
+    if cell.mostly_unanswered:
+        return f"{cell.usable} of {cell.answered}"
+    return f"{cell.rate:.2f}\n{cell.low:.0f}–{cell.high:.0f}"
 
 
 def _measure(cell: "Estimate") -> str:

@@ -98,15 +98,21 @@ def _print_report(report: "Report", as_json: bool) -> None:
     if as_json:
         print_json(report.as_json())
         return
+    from medjudge.validation.usability import few_answers_line, truncated_line
+
     screen = console(as_json)
     for board in report.leaderboards:
         # One row of validation status makes sense for one run only; each has its line below in any case.
         status = next(iter(board.statuses.values())) if len(board.statuses) == 1 else None
         which = f" of benchmark {board.benchmark[:12]}" if len(report.leaderboards) > 1 else ""
         title = f"Usability rates by judge {board.judge}{which}, percent (95 % interval)"
+        if few := few_answers_line(board.models):
+            screen.print(few)
         screen.print(leaderboard_table(board.models, title, status, board.columns))
         for table in subcategory_tables(board.models):
             screen.print(table)
+        if truncated := truncated_line(board.truncated):
+            screen.print(truncated)
         for judge_and_run, statuses in board.statuses.items():
             screen.print(f"{judge_and_run}: {statuses['OP'].line}")
     for note in report.notes:

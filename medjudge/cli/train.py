@@ -1,6 +1,7 @@
 """`medjudge train`: a judge from a training set."""
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
@@ -87,7 +88,7 @@ def train(
         print_json({"judge": str(trained.folder), "validation": trained.validation})
     screen = console(as_json)
     screen.print(str(trained))
-    screen.print(f"Next: medjudge validate RUN --judge {trained.folder} --physicians FILE")
+    screen.print(f"Next: medjudge validate RUN --judge {quote(str(trained.folder))} --physicians FILE")
 
 
 def _print_plan(plan: "TrainingPlan", as_json: bool) -> None:

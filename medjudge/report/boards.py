@@ -45,8 +45,8 @@ class Board(NamedTuple):
 
     `runs` are positions in the list of runs. `models` maps a name to its rates, and `ties` the same name to its
     difference from the best; `duels` holds every model against every other. `validation_status` has an entry for each
-    column; `signatures` say whether the judge's files were signed when it judged. `subcategories` are pairs of category
-    and name.
+    column; `signatures` say whether the judge's files were signed when it judged. `truncated` counts the answers of
+    each model that ended at the token limit. `subcategories` are pairs of category and name.
     """
 
     benchmark: str
@@ -59,6 +59,7 @@ class Board(NamedTuple):
     validation_status: dict[str, ValidationStatus]
     signatures: list[str]
     coverage: Coverage
+    truncated: dict[str, int]
     questions: int
     conversations: int
     subcategories: list[tuple[str, str]]
@@ -81,6 +82,7 @@ def _board(all_runs: Sequence[Contents], positions: Sequence[int], judge: str) -
     models: dict[str, ModelUsability] = {}
     usable: dict[str, np.ndarray] = {}
     levels: dict[str, np.ndarray] = {}
+    truncated: dict[str, int] = {}
     counts: list[Coverage] = []
     names = distinct_model_names(distinct_run_names([run.run for run in runs]), [run.models for run in runs])
     for run, names_of_run in zip(runs, names, strict=True):
@@ -91,6 +93,7 @@ def _board(all_runs: Sequence[Contents], positions: Sequence[int], judge: str) -
         means = mean_levels(questions, judgments, run.models)
         for model, name, row, mean in zip(run.models, names_of_run, table, means, strict=True):
             models[name], usable[name], levels[name] = rates[model], row, mean
+            truncated[name] = sum(answer.truncated for answer in run.answers if answer.model == model)
         counts.append(coverage(keys, judgments))
     ordered = best_first(models)
     with_rates = any(rates.overall.rate is not None for rates in ordered.values())
@@ -104,6 +107,7 @@ def _board(all_runs: Sequence[Contents], positions: Sequence[int], judge: str) -
         duels=duels({name: levels[name] for name in ordered}),
         validation_status=_worst([statuses_in(run.run, judge, run.models) for run in runs]),
         coverage=_together(counts),
+        truncated=truncated,
         signatures=_signatures(runs, judge),
         questions=len(questions),
         conversations=len({question.group for question in questions}),

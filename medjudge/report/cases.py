@@ -12,6 +12,7 @@ from medjudge.rounds import binding_by_answer, level_of, mean_probabilities, rat
 from medjudge.scale import USABLE_FROM, consensus
 from medjudge.text.markdown import TAGS, has_markdown, markdown_tokens
 from medjudge.validation.answers import unsafe
+from medjudge.validation.validations import statuses_in
 
 _BLOCK = 150_000
 """Characters after which a block ends: small enough that one answer is there at once, large enough to deflate well."""
@@ -29,8 +30,9 @@ def cases(run: Contents) -> Cases:
     """Gathers the answers of a run, question by question.
 
     In the overview, columns have one entry an answer; a judge's `levels` are 0 for unscored and null for not judged,
-    its `usable` is the probability of usable in thousandths. Each block holds rows of `[text, finish_reason, judgments,
-    physicians' scores]`; `starts` names the first row of each. Texts are those of `with_rendering`.
+    its `usable` is the probability of usable in thousandths, its `states` the validation status by part. Each block
+    holds rows of `[text, finish_reason, judgments, physicians' scores]`; `starts` names the first row of each. Texts
+    are those of `with_rendering`.
     """
     order = {question.id: position for position, question in enumerate(run.questions)}
     models = run.models
@@ -104,6 +106,7 @@ def _judge(run: Contents, judge: str, answers: Sequence[Answer], order: Mapping[
             for answer in answers
         ],
         "usable": [_usable(scored.get(answer.key)) for answer in answers],
+        "states": {part: status.state for part, status in statuses_in(run.run, judge, run.models).items()},
         "seen": sorted(order[name] for name in run.seen(judge) if name in order),
     }
 

@@ -16,15 +16,18 @@ from medjudge.report.boards import Board, leaderboards
 from medjudge.report.cases import cases
 from medjudge.report.changes import Changes, changes
 from medjudge.report.contents import Contents, RunEffort, distinct_run_names, read_contents
+from medjudge.report.other_order import other_orders
 from medjudge.report.sections import item_sections, section
+from medjudge.report.sources import RatesCsv, Source, csv_of, print_style, source_of
 from medjudge.report.verdict import Banner, banner, verdict
 from medjudge.report.words import Words, environment, inline
 from medjudge.store import Run
 from medjudge.validation.comparison import PairStudy, read_pair_study
 from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
 from medjudge.validation.usability import Coverage
+from medjudge.validation.validations import statuses_in
 
-_SCRIPTS = ("elements.js", "answers.js", "tables.js", "pictures.js", "theme.js", "views.js")
+_SCRIPTS = ("elements.js", "answers.js", "tables.js", "pictures.js", "answers_file.js", "theme.js", "views.js")
 _FEW_QUESTIONS = 5
 """Rates of fewer questions are greyed."""
 _MOST_APART = 30
@@ -35,7 +38,7 @@ class ShownBoard(NamedTuple):
     """A leaderboard with what the page says of it.
 
     `title` tells it from the others: its judge, with its runs where the judge has several boards. `why` names the
-    reasons of unscored answers.
+    reasons of unscored answers. `csv` holds its rates as `medjudge report --format csv` writes them.
     """
 
     id: str
@@ -46,6 +49,7 @@ class ShownBoard(NamedTuple):
     why: str
     efforts: list[RunEffort]
     changes: list[Changes]
+    csv: RatesCsv
 
 
 def write_page(path: Path, runs: Sequence[Run], language: str = "en", since: Run | None = None) -> None:
@@ -77,6 +81,12 @@ def report_page(runs: Sequence[Run], language: str = "en", since: Run | None = N
         "texts": words.texts,
         "runs": [run_cases.overview for run_cases in cases_by_run],
     }
+    boards = _boards(leaderboards(contents), contents, runs_shown, names, words, _changes(contents, since))
+    studies, comparisons = _studies(runs_shown), _comparisons(runs, names)
+    checked = [(f"items-{number}", shown) for number, shown in enumerate(item_sections(runs, names))]
+    of_run = [(id, study.judge, name) for id, study, name in comparisons]
+    of_run += [(id, shown.study.judge, shown.run) for id, shown in checked]
+    sources = _sources(boards, studies, of_run, contents, names)
     values = [index, *(block for run_cases in cases_by_run for block in (run_cases.texts, *run_cases.blocks))]
     return (
         environment(language)
@@ -86,21 +96,17 @@ def report_page(runs: Sequence[Run], language: str = "en", since: Run | None = N
             few_questions=_FEW_QUESTIONS,
             most_apart=_MOST_APART,
             category_names=titles,
-            boards=_boards(leaderboards(contents), runs_shown, names, words, _changes(contents, since)),
+            boards=boards,
+            sources=sources,
             runs=runs_shown,
             notes=dict.fromkeys(note for run in runs_shown for note in run["notes"]),
-            studies=[
-                (f"study-{number}", shown)
-                for number, shown in enumerate(
-                    study for run in runs_shown for judge in run["judges"].values() for study in judge["studies"]
-                )
-            ],
-            comparisons=_comparisons(runs, names),
-            checked=[(f"items-{number}", shown) for number, shown in enumerate(item_sections(runs, names))],
+            studies=[(study.id, study.shown) for study in studies],
+            comparisons=comparisons,
+            checked=checked,
             names=names,
             benchmarks={run.benchmark for run in contents},
             answers=sum(len(run.answers) for run in contents),
-            style=inline("page.css"),
+            style=inline("page.css", more=print_style(sources, words)),
             script=inline(*_SCRIPTS),
             blocks=[_packed(value) for value in values],
         )
@@ -109,6 +115,7 @@ def report_page(runs: Sequence[Run], language: str = "en", since: Run | None = N
 
 def _boards(
     boards: Sequence[Board],
+    contents: Sequence[Contents],
     runs: Sequence[dict[str, Any]],
     names: Sequence[str],
     words: Words,
@@ -118,13 +125,58 @@ def _boards(
     judges = [board.judge for board in boards]
     for number, board in enumerate(boards):
         studies = [study.study for place in board.runs for study in runs[place]["judges"][board.judge]["studies"]]
-        said, statuses = verdict(board, studies, words), banner(board.validation_status, words)
+        said = [*verdict(board, studies, words), *other_orders(board, boards, words)]
+        statuses = banner(board.validation_status, words)
         efforts = [runs[place]["judges"][board.judge]["effort"] for place in board.runs]
         of = f" · {', '.join(names[place] for place in board.runs)}" if judges.count(board.judge) > 1 else ""
         since = [changed[place, board.judge] for place in board.runs if (place, board.judge) in changed]
         id, title, why = f"board-{number}", f"{board.judge}{of}", _reasons(board.coverage, words)
-        shown.append(ShownBoard(id, title, board, said, statuses, why, efforts, since))
+        shown.append(ShownBoard(id, title, board, said, statuses, why, efforts, since, csv_of(board, contents, names)))
     return shown
+
+
+class _StudyPanel(NamedTuple):
+    """A study with its id on the page, the place of its run and its judge's name in that run."""
+
+    id: str
+    place: int
+    judge: str
+    shown: Any
+
+
+def _studies(runs: Sequence[dict[str, Any]]) -> list[_StudyPanel]:
+    found = [
+        (place, judge, shown)
+        for place, run in enumerate(runs)
+        for judge, parts in run["judges"].items()
+        for shown in parts["studies"]
+    ]
+    return [_StudyPanel(f"study-{number}", *study) for number, study in enumerate(found)]
+
+
+def _sources(
+    boards: Sequence[ShownBoard],
+    studies: Sequence[_StudyPanel],
+    of_run: Sequence[tuple[str, str, str]],
+    contents: Sequence[Contents],
+    names: Sequence[str],
+) -> dict[str, Source]:
+    """The origin of what each panel shows, by the panel's id; that of the whole page is `report`.
+
+    Args:
+        of_run: Ids of further panels, each with its judge and the name of its run.
+    """
+    sources = {"report": source_of(range(len(contents)), contents, names)}
+    for shown in boards:
+        status = shown.board.validation_status["OP"]
+        sources[shown.id] = source_of(shown.board.runs, contents, names, shown.board.judge, status.state)
+    for study in studies:
+        run = contents[study.place]
+        status = statuses_in(run.run, study.judge, run.models)["OP"]
+        sources[study.id] = source_of([study.place], contents, names, study.judge, status.state)
+    for id, judge, name in of_run:
+        sources[id] = source_of([names.index(name)], contents, names, judge)
+    return sources
 
 
 def _comparisons(runs: Sequence[Run], names: Sequence[str]) -> list[tuple[str, PairStudy, str]]:

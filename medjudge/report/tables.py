@@ -17,7 +17,7 @@ from medjudge.statistics.estimates import Estimate
 from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
 from medjudge.validation.records import Study
 from medjudge.validation.status import ValidationStatus
-from medjudge.validation.usability import ModelUsability, Rate, best_first
+from medjudge.validation.usability import ModelUsability, Rate, best_first, few_answers_line
 
 Kind = Literal["leaderboard", "subcategories", "agreement"]
 
@@ -175,6 +175,7 @@ def _leaderboard(group: Sequence[JudgedRun]) -> Table:
         ["Model", *names, "unscored"],
         [[Cell(model), *cells] for model, *cells in zip(models, *columns, unscored, strict=True)],
         [
+            *filter(None, [few_answers_line({model: rates for model, (rates, _) in models.items()})]),
             f"Questions: {question_counts}. Unscored: questions without a score; they count as not usable.",
             "Bold: the best of its column. †: a tie, not shown to be worse than the best: the 95 % interval of the "
             "difference, paired over the same conversations (bias-corrected and accelerated bootstrap), reaches 0, or "
@@ -273,6 +274,8 @@ def _column(
 def _rate(rate: Rate | None, mark: Mark = "") -> Cell:
     if rate is None or rate.rate is None:
         return Cell(_NONE)
+    if rate.mostly_unanswered:
+        return Cell(f"{rate.usable} of {rate.answered}")
     return Cell(f"{rate.rate:.2f}", f"{rate.low:.1f}–{rate.high:.1f}", mark)
 
 

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateResult
 from medjudge.report.boards import Board
+from medjudge.report.few_answers import few_answers
 from medjudge.report.paired import Difference
 from medjudge.report.words import Words
 from medjudge.statistics.estimates import Estimate
@@ -34,7 +35,9 @@ def verdict(board: Board, studies: Sequence[Study], words: Words) -> list[Markup
     Args:
         studies: The judge's, of the board's runs.
     """
-    return [_leader(board, words), _certainty(board, words), _trust(board.validation_status["OP"], studies, words)]
+    trust = _trust(board.validation_status["OP"], studies, words)
+    few = few_answers(board.models, words)
+    return [few, trust] if few else [_leader(board, words), _certainty(board, words), trust]
 
 
 def banner(statuses: Mapping[str, ValidationStatus], words: Words) -> Banner:

@@ -117,9 +117,10 @@ def environment(language: str) -> Environment:
     return environment
 
 
-def inline(*names: str) -> Inline:
-    """Files of `page/`, one after the other."""
-    text = "\n".join((files(_PAGE) / "page" / name).read_text(encoding="utf-8") for name in names)
+def inline(*names: str, more: str = "") -> Inline:
+    """Files of `page/`, one after the other, followed by `more`."""
+    texts = [(files(_PAGE) / "page" / name).read_text(encoding="utf-8") for name in names]
+    text = "\n".join([*texts, more] if more else texts)
     return Inline(Markup(text), f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}")
 
 

@@ -46,6 +46,16 @@ class Rate:
     unscored: int
     not_answered: int = 0
 
+    @property
+    def answered(self) -> int:
+        """Questions that the model answered."""
+        return self.questions - self.not_answered
+
+    @property
+    def mostly_unanswered(self) -> bool:
+        """Whether the model answered fewer than half of the questions, so that the rate says little of its answers."""
+        return 2 * self.not_answered > self.questions
+
 
 @dataclass(frozen=True)
 class ModelUsability:
@@ -72,6 +82,27 @@ class ModelUsability:
             for category, rates in self.subcategories.items()
         }
         return {**parts, "subcategories": subcategories}
+
+
+def few_answers_line(models: Mapping[str, ModelUsability]) -> str | None:
+    """Which models answered fewer than half of the questions, and what to do about it; None where none did."""
+    few = [
+        f"{model} answered {rates.overall.answered:,} of {rates.overall.questions:,}"
+        for model, rates in models.items()
+        if rates.overall.mostly_unanswered
+    ]
+    if not few:
+        return None
+    return (
+        f"Most questions have no answer: {', '.join(few)}. Instead of a rate, the usable ones of the answered "
+        "questions are counted. eval --answered-only with another --run leaves the unanswered questions out."
+    )
+
+
+def truncated_line(truncated: Mapping[str, int]) -> str | None:
+    """How many answers of each model ended at the token limit; None where none did."""
+    listed = ", ".join(f"{model} {number:,}" for model, number in truncated.items() if number)
+    return f"answers that ended at the token limit: {listed}" if listed else None
 
 
 class Coverage(NamedTuple):

@@ -155,7 +155,11 @@ class Evaluation:
 
     @staticmethod
     def _cell(rate: Rate | None) -> str:
-        return "-" if rate is None or rate.rate is None else f"{rate.rate:.1f} ({rate.low:.0f}–{rate.high:.0f})"
+        if rate is None or rate.rate is None:
+            return "-"
+        if rate.mostly_unanswered:
+            return f"{rate.usable} of {rate.answered} answered"
+        return f"{rate.rate:.1f} ({rate.low:.0f}–{rate.high:.0f})"
 
 
 @dataclass(frozen=True)

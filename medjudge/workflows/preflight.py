@@ -40,7 +40,8 @@ class Preflight(NamedTuple):
         reasons = f"; it cannot read {self.reasons}" if self.why_not else ""
         models = f"answers from {self.to_come} model{'s' if self.to_come > 1 else ''} to come"
         answered = models if self.to_come else f"{self.answered:,} of them with an answer"
-        return f"{self.questions:,} questions, {answered}; the judge can read {self.readable:,} of these{reasons}"
+        few = "; --answered-only leaves the others out" if 2 * self.answered < self.questions else ""
+        return f"{self.questions:,} questions, {answered}; the judge can read {self.readable:,} of these{reasons}{few}"
 
 
 def preflight(

@@ -50,6 +50,7 @@ run: {run}
 
 # Any other option of these commands, by its name without the dashes.
 # eval: {{samples: 3, max-new-tokens: 1024, offline: true}}
+# eval: {{answered-only: true}}  # where most questions have no answer in `answers`
 # validate: {{probes: true}}
 # report: {{plots: plots}}
 """

@@ -43,6 +43,7 @@ class Scores:
         models: Rates by model, the highest first.
         coverage: The numbers of answers, and of those without a score, by reason.
         questions: The numbers of questions, and of those without an answer or a score.
+        truncated: By model, the number of answers that ended at the token limit.
         cascade: What each judge did and cost, where these are the judgments of a cascade.
         panel: What each member did and cost, where these are the judgments of a panel.
     """
@@ -52,6 +53,7 @@ class Scores:
     models: dict[str, ModelUsability]
     coverage: Coverage
     questions: QuestionCounts
+    truncated: dict[str, int]
     cascade: CascadeRecord | None = None
     panel: PanelRecord | None = None
 
@@ -63,6 +65,7 @@ class Scores:
             "models": {model: rates.as_json() for model, rates in self.models.items()},
             "answers": {**self.coverage._asdict(), "reasons": dict(self.coverage.reasons)},
             "questions": self.questions._asdict(),
+            "truncated": self.truncated,
             **({"cascade": self.cascade.model_dump(mode="json")} if self.cascade else {}),
             **({"panel": self.panel.model_dump(mode="json")} if self.panel else {}),
         }
@@ -78,7 +81,8 @@ def score_run(run: Run, judge_name: str) -> Scores:
     rates = best_first(score_models(questions, judgments, models, scheme, keys))
     counts = count_questions(questions, keys, judgments)
     cascade, panel = read_cascade(run, judge_name), read_panel_record(run, judge_name)
-    return Scores(judge_name, statuses, rates, coverage(keys, judgments), counts, cascade, panel)
+    truncated = {model: sum(answer.truncated for answer in answers if answer.model == model) for model in models}
+    return Scores(judge_name, statuses, rates, coverage(keys, judgments), counts, truncated, cascade, panel)
 
 
 def write_scores(run: Run, judge_name: str) -> Scores:
@@ -97,12 +101,14 @@ class Leaderboard:
         judge: The judge's name.
         models: Rates by model, the highest first.
         statuses: The judge's validation status by run, overall (`OP`) and by category.
+        truncated: By model, the number of answers that ended at the token limit.
     """
 
     benchmark: str
     judge: str
     models: dict[str, ModelUsability]
     statuses: dict[str, dict[str, ValidationStatus]]
+    truncated: dict[str, int]
 
     @property
     def columns(self) -> list[str]:
@@ -115,6 +121,7 @@ class Leaderboard:
             "benchmark": self.benchmark,
             "judge": self.judge,
             "models": {model: rates.as_json() for model, rates in self.models.items()},
+            "truncated": self.truncated,
             "validation_status": {
                 run: {part: status._asdict() for part, status in statuses.items()}
                 for run, statuses in self.statuses.items()
@@ -209,7 +216,12 @@ def _leaderboards(runs: Sequence[Run], judges: Sequence[str]) -> list[Leaderboar
             for name, rate in zip(names_of_run, rates_of_run.values(), strict=True)
         }
         statuses = {f"judge {key.judge}, {run.path}": scores.validation_status for run, scores in scored_runs}
-        boards.append(Leaderboard(key.benchmark, key.judge, best_first(models), statuses))
+        truncated = {
+            name: scores.truncated[model]
+            for names_of_run, (_, scores) in zip(names, scored_runs, strict=True)
+            for name, model in zip(names_of_run, scores.models, strict=True)
+        }
+        boards.append(Leaderboard(key.benchmark, key.judge, best_first(models), statuses, truncated))
     return boards
 
 

@@ -8,6 +8,11 @@ import pytest
 from matplotlib.image import imread
 from playwright.sync_api import Page, expect
 
+from medjudge.files import write_json
+from medjudge.report.tables import Kind
+from medjudge.store import Run
+from medjudge.workflows.report import tables_for_papers
+
 
 def saved(page: Page, button: Any) -> bytes:
     with page.expect_download() as download:
@@ -95,7 +100,19 @@ def test_columns_are_sorted_by_number_and_by_name(run, open_report) -> None:
     assert models.all_inner_texts() == sorted(first)
 
 
-def test_every_table_and_every_plot_is_saved_as_csv_and_png(run, open_report) -> None:
+def rates_of(run: Run, judge: str, kind: Kind) -> str:
+    """What `medjudge report --format csv --table KIND --judge JUDGE` prints."""
+    return tables_for_papers([run.path], "csv", [kind], judge).text
+
+
+@pytest.fixture
+def dated(run: Run) -> Run:
+    write_json(run.manifest_file, {"updated": "2026-01-02T03:04:05+00:00"})
+    return run
+
+
+def test_every_table_and_every_plot_is_saved_as_csv_and_png(dated, open_report) -> None:
+    run = dated
     page = open_report(run)
     savers = page.locator(".savers")
     assert page.locator("table:not(#answers table), .plots img").count() == savers.count()
@@ -104,24 +121,36 @@ def test_every_table_and_every_plot_is_saved_as_csv_and_png(run, open_report) ->
     board = page.locator("section.board:visible")
     leaders = board.locator(".scroll:has(.leaders) + .savers")
     text = saved(page, leaders.locator("button", has_text="CSV")).decode("utf-8-sig")
-    heading, *rows = csv.reader(text.splitlines())
-    assert heading[:3] == ["Model", "OP (Overall performance)", "Behind the highest, points"]
-    assert [row[0] for row in rows] == board.locator(".leaders tbody th").all_inner_texts()
-    assert len({len(row) for row in [heading, *rows]}) == 1
+    assert text == rates_of(run, "gpt", "leaderboard")
+    subcategories = board.locator(".scroll:has(.heat[data-csv]) + .savers")
+    text = saved(page, subcategories.locator("button", has_text="CSV")).decode("utf-8-sig")
+    assert text == rates_of(run, "gpt", "subcategories")
     page.evaluate("location.hash = '#study-0'")
     plots = page.locator(".plots figure")
     assert plots.count() == 5
     assert saved(page, plots.first.locator("button", has_text="PNG")).startswith(b"\x89PNG")
     numbers = saved(page, plots.first.locator("button", has_text="CSV")).decode("utf-8-sig")
     heading, overall, *_ = csv.reader(numbers.splitlines())
-    assert heading == ["Part", "n", "Usable agreement, %", "low", "high", "GPT-4o in the paper"]
+    assert heading[:6] == ["Part", "n", "Usable agreement, %", "low", "high", "GPT-4o in the paper"]
+    assert heading[-4:] == ["run", "date", "judge", "validated"]
     assert overall[0] == "Overall"
+    assert overall[-4:] == ["copy", "2026-01-02", "mine", "inconclusive"]
     shown = page.locator("#study-0 table", has_text="Gwet's AC1").first.locator("tbody tr, tr").nth(1).inner_text()
     assert f"{float(overall[2]):.1f}" in shown
 
 
-def test_the_picture_of_a_table_shows_all_of_it(run, open_report, tmp_path) -> None:
-    page = open_report(run, viewport={"width": 400, "height": 900}, color_scheme="light")
+DRAWN = """window.drawn = [];
+const fill = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+  drawn.push(text);
+  fill.call(this, text, ...rest);
+};"""
+"""Keeps the texts that are drawn in pictures."""
+
+
+def test_the_picture_of_a_table_shows_all_of_it(dated, open_report, tmp_path) -> None:
+    page = open_report(dated, viewport={"width": 400, "height": 900}, color_scheme="light")
+    page.evaluate(f"() => {{ {DRAWN} }}")
     frame = page.locator("section.board:visible .scroll:has(.leaders)")
     frame.evaluate("element => element.scrollTo(200, 0)")
     data = saved(page, page.locator("section.board:visible .scroll:has(.leaders) + .savers button", has_text="PNG"))
@@ -130,7 +159,8 @@ def test_the_picture_of_a_table_shows_all_of_it(run, open_report, tmp_path) -> N
     table = frame.locator("table").bounding_box()
     height, width = picture.shape[:2]
     assert abs(width - 2 * (table["width"] + 24)) <= 2
-    assert abs(height - 2 * (table["height"] + 24)) <= 2
+    assert abs(height - 2 * (table["height"] + 24 + 18)) <= 2  # 18: the caption
+    assert page.evaluate("drawn.at(-1)") == "run copy · judge gpt · never validated · 2026-01-02"
     dark = picture.sum(axis=2) < 1
     assert dark[:, : width // 8].any()  # the models' names, though the frame was scrolled past them
     assert dark[:, -width // 4 :].any()
@@ -142,6 +172,41 @@ def test_a_name_that_looks_like_a_formula_stays_text_in_a_spreadsheet(run, open_
     cells = ["=1+1", "@x", "-x", "-3.5", "+2.0 (1 to 3)", 'a "b", c', "plain"]
     expected = ["'=1+1", "'@x", "'-x", "-3.5", "+2.0 (1 to 3)", '"a ""b"", c"', "plain"]
     assert page.evaluate("cells => cells.map(csvCell)", cells) == expected
+
+
+def test_the_answers_that_pass_the_filters_are_saved(run, open_report) -> None:
+    page = open_report(run, address="#answers")
+    page.locator("select[name=model]").select_option(label="model-a")
+    page.locator("select[name=judge]").select_option(label="mine")
+    expect(page.locator("#count")).to_have_text("56 of 280 answers")
+    text = saved(page, page.locator("#save-answers")).decode("utf-8-sig")
+    rows = list(csv.DictReader(text.splitlines(keepends=True)))
+    answers = {answer.question_id: answer.text for answer in run.answers() if answer.model == "model-a"}
+    scores = {judgment.question_id: judgment.score for judgment in run.judgments("mine") if judgment.model == "model-a"}
+    assert len(rows) == len(answers) == 56
+    assert {row["question_id"]: row["answer"].removeprefix("'") for row in rows} == answers  # before "- ", a formula
+    assert {row["question_id"]: int(row["level"]) for row in rows} == scores
+    assert {(row["run"], row["judge"]) for row in rows} == {("copy", "mine")}
+    assert {row["category"]: row["validated"] for row in rows}["MSE"] == "never validated"
+
+
+SHOWN_IN_PRINT = """() => Object.fromEntries(
+  ["#leaderboard .leaders", "#trust", "#study-0 .plots img", "#provenance p", "nav", "#answers"]
+    .map((place) => [place, document.querySelector(place)?.checkVisibility() ?? null]))"""
+
+
+def test_print_shows_validation_raters_and_provenance_and_each_page_names_its_origin(dated, open_report) -> None:
+    page = open_report(dated)
+    page.emulate_media(media="print")
+    shown = page.evaluate(SHOWN_IN_PRINT)
+    assert {place for place, visible in shown.items() if not visible} == {"nav", "#answers"}
+    assert page.locator("#study-0 h4", has_text="Physicians among each other").is_visible()
+    assert all(board.is_visible() for board in page.locator("section.board").all())
+    rules = page.evaluate("[...document.styleSheets[0].cssRules].map((rule) => rule.cssText).join(' ')")
+    assert "run copy · judge mine · inconclusive · 2026-01-02" in rules
+    assert "counter(page)" in rules
+    printed = page.pdf(prefer_css_page_size=True)
+    assert printed.startswith(b"%PDF")
 
 
 def test_the_theme_is_chosen_and_kept(run, open_report) -> None:

@@ -442,7 +442,10 @@ function levelsOf(row) {
 }
 
 function answerBlock(text, reason, language) {
-  return rawOf(text).trim() ? textBlock(text, language, "said") : element("p", { class: "note" }, t("empty; finish reason: {reason}", { reason }));
+  if (!rawOf(text).trim()) return element("p", { class: "note" }, t("empty; finish reason: {reason}", { reason }));
+  const block = textBlock(text, language, "said");
+  if (reason !== "length") return block;
+  return element("div", {}, block, element("p", { class: "note cut" }, t("This answer ended at the token limit.")));
 }
 
 function facts(run, of) {

@@ -18,9 +18,22 @@ function canvasOf(width, height, colour) {
   return { canvas, context };
 }
 
+const LINE = 18; // the height of a picture's caption
+
+/** Writes below a picture where its numbers are from: run, judge, validation status, date. */
+function caption(context, shown, x, y, colour, width) {
+  const source = shown.closest(".panel")?.dataset.source;
+  if (!source) return;
+  context.font = "12px sans-serif";
+  context.fillStyle = colour;
+  context.fillText(source, x, y + LINE - 5, width);
+}
+
 function savePlot(image) {
-  const { canvas, context } = canvasOf(image.naturalWidth, image.naturalHeight, "white");
+  const { naturalWidth: width, naturalHeight: height } = image;
+  const { canvas, context } = canvasOf(width, height + LINE, "white");
   context.drawImage(image, 0, 0);
+  caption(context, image, MARGIN, height, "#444444", width - 2 * MARGIN);
   saveCanvas(canvas, fileName(image, "png"));
 }
 
@@ -31,12 +44,13 @@ function saveTablePicture(table) {
   if (frame) frame.scrollLeft = 0; // the first column stands where it belongs
   const box = table.getBoundingClientRect();
   const paper = getComputedStyle(document.body).backgroundColor;
-  const { canvas, context } = canvasOf(box.width + 2 * MARGIN, box.height + 2 * MARGIN, paper);
+  const { canvas, context } = canvasOf(box.width + 2 * MARGIN, box.height + 2 * MARGIN + LINE, paper);
   context.translate(MARGIN - box.x, MARGIN - box.y);
   const hidden = (node) => node.closest(".savers, .unseen");
   for (const one of table.querySelectorAll("*")) if (!hidden(one)) drawBox(context, one);
   const walker = document.createTreeWalker(table, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) if (!hidden(walker.currentNode.parentElement)) drawText(context, walker.currentNode);
+  caption(context, table, box.x, box.bottom + MARGIN / 2, getComputedStyle(document.body).color, box.width);
   if (frame) frame.scrollLeft = scrolled;
   saveCanvas(canvas, fileName(table, "png"));
 }

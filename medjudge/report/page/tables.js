@@ -103,14 +103,45 @@ function fileName(titled, suffix) {
   return `${name.slice(0, 80) || "table"}.${suffix}`;
 }
 
+const INTERVAL = /^([+−-]?[\d.]+) ?(?:–|to|至) ?([+−-]?[\d.]+)$/u;
+
+/** The value of a cell and the ends of its interval; what else is small beside it stays with the value. */
+function valueAndEnds(cell) {
+  const copy = cell.cloneNode(true);
+  const small = [...copy.querySelectorAll("small")].find((one) => INTERVAL.test(one.textContent.trim()));
+  if (!small) return [cellText(cell), "", ""];
+  const [, low, high] = INTERVAL.exec(small.textContent.trim());
+  small.remove();
+  return [cellText(copy), low, high];
+}
+
+/** Rows with columns at their end that say where the numbers are from: run, date, judge, validation status. */
+function withOrigin(rows, shown) {
+  const origin = JSON.parse(shown.closest(".panel")?.dataset.columns ?? "[]");
+  return rows.map((row, place) => [...row, ...origin.map(([name, value]) => (place === 0 ? name : value))]);
+}
+
+/** A table's rows: columns with intervals have one more for each end. */
+function rowsOf(table) {
+  const rows = [...table.rows].map((row) => cellsOf(row).map(({ cell }) => valueAndEnds(cell)));
+  const wide = new Set(rows.flatMap((row) => row.flatMap(([, low], column) => (low ? [column] : []))));
+  return rows.map((row, place) =>
+    row.flatMap((cell, column) => {
+      if (!wide.has(column)) return [cell[0]];
+      return place === 0 ? [cell[0], `${cell[0]}: ${t("low")}`, `${cell[0]}: ${t("high")}`] : cell;
+    }),
+  );
+}
+
 function saveTable(table) {
-  const rows = [...table.rows].map((row) => cellsOf(row).map(({ cell }) => cellText(cell)));
-  download(csvOf(rows), fileName(table, "csv"));
+  const { csv } = table.dataset;
+  const file = csv ? new Blob([`\ufeff${JSON.parse(csv)}`], { type: "text/csv" }) : csvOf(withOrigin(rowsOf(table), table));
+  download(file, fileName(table, "csv"));
 }
 
 function saveNumbers(image) {
   const rows = JSON.parse(image.dataset.numbers).map((row) => row.map((value) => String(value ?? "")));
-  download(csvOf(rows), fileName(image, "csv"));
+  download(csvOf(withOrigin(rows, image)), fileName(image, "csv"));
 }
 
 function saver(text, label, save) {

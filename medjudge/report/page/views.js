@@ -61,6 +61,7 @@ async function start() {
   prepareTheme();
   prepareTables("#leaderboard, #validation");
   prepareViews();
+  prepareAnswersFile();
   fillChoices();
   byId("reader").hidden = false;
   listen();

@@ -1,0 +1,81 @@
+"""The origin that exported tables, pictures and printed pages carry: run, judge, validation status, date."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from medjudge.report.boards import Board, board_key
+from medjudge.report.contents import Contents
+from medjudge.report.tables import JudgedRun, rates_csv
+from medjudge.report.words import Words
+from medjudge.validation.usability import best_first, score_models, usable_table
+from medjudge.validation.validations import statuses_in
+
+
+class Source(NamedTuple):
+    """The origin of exported numbers; `judge` and `validated` are empty where they are of several judges."""
+
+    run: str
+    date: str
+    judge: str = ""
+    validated: str = ""
+
+    def line(self, words: Words) -> str:
+        """The origin in words, for captions and printed pages."""
+        parts = [
+            words.plain("run {run}", run=self.run),
+            words.plain("judge {judge}", judge=self.judge) if self.judge else "",
+            words.plain(self.validated),
+            self.date,
+        ]
+        return " · ".join(filter(None, parts))
+
+
+def source_of(
+    places: Sequence[int], runs: Sequence[Contents], names: Sequence[str], judge: str = "", validated: str = ""
+) -> Source:
+    """The origin of numbers of some of the runs; its date is that of their last change."""
+    date = max((runs[place].manifest.get("updated", "")[:10] for place in places), default="")
+    return Source(", ".join(names[place] for place in places), date, judge, validated)
+
+
+class RatesCsv(NamedTuple):
+    """The rates of a leaderboard as `medjudge report --format csv` writes them."""
+
+    leaderboard: str
+    subcategories: str
+
+
+def csv_of(board: Board, runs: Sequence[Contents], names: Sequence[str]) -> RatesCsv:
+    """Rates with judge and validation status in columns of their own, run by run."""
+    rates = []
+    for place in board.runs:
+        run, judgments = runs[place], runs[place].judgments[board.judge]
+        keys = [answer.key for answer in run.answers]
+        models = best_first(score_models(run.questions, judgments, run.models, run.scheme, keys))
+        status, key = statuses_in(run.run, board.judge, run.models), board_key(run.run, board.judge)
+        usable = usable_table(run.questions, judgments, list(models))
+        rates.append(JudgedRun(names[place], board.judge, key, models, status, run.questions, usable))
+    return RatesCsv(rates_csv(rates, ["leaderboard"]), rates_csv(rates, ["subcategories"]))
+
+
+def print_style(sources: Mapping[str, Source], words: Words) -> str:
+    """The style that heads each printed page with its origin and numbers it.
+
+    Args:
+        sources: By the id of a panel, the origin of what it shows; `report`: of all other pages.
+    """
+    style = "font-size: 7pt; color: #444444; white-space: normal"
+    rules = [f"@page {{ @bottom-right {{ content: counter(page) ' / ' counter(pages); {style} }} }}"]
+    places = {panel: f"#{panel}" for panel in sources} | {"report": "#validation, footer"}
+    # Each change of name begins a page: the title of the report shares its page with the first leaderboard.
+    places[next((panel for panel in sources if panel != "report"), "report")] += ", body"
+    for panel, source in sources.items():
+        rules.append(f'@page {panel} {{ @top-left {{ content: "{_css(source.line(words))}"; {style} }} }}')
+        rules.append(f"@media print {{ {places[panel]} {{ page: {panel} }} }}")
+    return "\n".join(rules)
+
+
+def _css(text: str) -> str:
+    """A text inside a CSS string, with everything that could end the string or the style as its code."""
+    return re.sub(r"[^\w .,:()/-]", lambda match: f"\\{ord(match[0]):x} ", text)

@@ -1,0 +1,136 @@
+"""No command looks up a name that nobody gave it, prints noise of libraries, or names a next command that fails."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from medjudge.benchmark.sample import sample_folder
+
+_WATCHED = """
+import io, json, re, shlex, socket, sys, traceback
+from contextlib import redirect_stdout
+
+sought = []
+
+def watch(event, arguments):
+    named = event in ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo")
+    place = arguments[-1] if event == "socket.connect" else None
+    if named or (isinstance(place, tuple) and not place[0].startswith(("127.", "::1"))):
+        packages = dict.fromkeys(frame.f_globals["__name__"].split(".")[0] for frame, _ in traceback.walk_stack(None))
+        sought.append(f"{arguments[0] if named else place} by {', '.join(packages)}")
+        raise socket.gaierror("the test refuses every look-up")
+
+sys.addaudithook(watch)
+from medjudge.cli.main import main
+
+commands, values, more = json.load(sys.stdin)
+told = {}
+while commands:
+    command = commands.pop(0)
+    print("$ medjudge", command, file=sys.stderr)
+    sys.argv = ["medjudge", *shlex.split(command)]
+    code, screen = 0, io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    try:
+        with redirect_stdout(screen):
+            main()
+    except SystemExit as end:
+        code = end.code or 0
+    screen.flush()
+    shown = screen.buffer.getvalue().decode()
+    told[command] = [code, sought[:], shown]
+    sought.clear()
+    for printed in re.findall(r"(?:[Nn]ext|then): medjudge (.+)", shown):
+        for placeholder, value in values.items():
+            printed = re.sub(rf"\\b{placeholder}\\b", value, printed)
+        printed += more if printed.startswith("train ") else ""
+        if printed not in told and printed not in commands:
+            commands.insert(0, printed)
+print(json.dumps(told))
+"""
+_FEW = " --max_steps 1 --eval_strategy no --save_strategy steps --save_steps 1 --load_best_model_at_end false"
+_NOISE = re.compile(
+    "Unable to fetch remote file|LOAD REPORT|train on a downstream task|Could not find a config file|Traceback|Warning"
+)
+
+
+def _require_offline(commands: list[str], values: dict[str, str], encoder: Path, folder: Path) -> list[str]:
+    """Carries out the commands, and each next command that one prints; returns all of them.
+
+    Args:
+        values: What stands for the words in capitals of printed commands.
+        encoder: What a printed `train` reads in place of its base model.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"}
+    more = f" --model_name_or_path {encoder} --max_length 32{_FEW}"
+    done = subprocess.run(
+        [sys.executable, "-c", _WATCHED],
+        input=json.dumps([commands, values, more]),
+        cwd=folder,
+        env={**environment, "HF_HOME": str(folder / "hub")},
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert {command: sought for command, (_, sought, _) in told.items() if sought} == {}, done.stderr[-3000:]
+    failed = {command: code for command, (code, _, _) in told.items() if code not in (0, 1)}
+    assert failed == {}, done.stderr[-3000:]
+    assert [line for line in done.stderr.splitlines() if _NOISE.search(line)] == []
+    assert [command for command, (_, _, screen) in told.items() if _NOISE.search(screen)] == []
+    return list(told)
+
+
+@pytest.mark.slow
+def test_no_command_looks_up_a_name_and_next_commands_work_as_printed(tiny_encoder, tiny_lm, tmp_path: Path) -> None:
+    sample = sample_folder()
+    (tmp_path / "ids.txt").write_text("MK-en-01\nMK-zh-01\n")
+    commands = [
+        "doctor",
+        f"data check {sample / 'questions.jsonl'}",
+        "data template sample --format csv --out template.csv",
+        *(f"{name} --help" for name in ("answer", "eval", "serve", "run", "distill", "train")),
+        f"answer --model {tiny_lm} --run 'my run' --ids ids.txt --samples 1 --max-new-tokens 4",
+        "eval --judge built-in --ids ids.txt --run r",
+        "eval --judge similarity --ids ids.txt --run s",
+        f"validate r --judge built-in --physicians {sample / 'physician_scores.jsonl'}",
+        "compare r --judge built-in",
+        "report r s --html both.html --lang zh",
+        "report r --format csv",
+        "annotate export r --rater a --each 5",
+        "annotate pairs export r --rater a",
+        "annotate items export r --rater a",
+        "export inspect r --out logs",
+        "pack --judge similarity --benchmark sample --out bundle.tar",
+        "unpack bundle.tar --out unpacked",
+    ]
+    all_of_them = _require_offline(commands, {}, tiny_encoder, tmp_path)
+    assert {"eval 'my run'", "report 'my run'", "report r"} <= set(all_of_them)
+
+
+@pytest.mark.slow
+def test_training_looks_up_no_name_and_next_commands_work_as_printed(tiny_encoder, tiny_lm, tmp_path: Path) -> None:
+    """The built-in judge is read, continued and saved, and names its base model as the hub does."""
+    sample = sample_folder()
+    commands = [
+        f"distill {sample} --hold-out 0.9 --out 'my data'",
+        "train --config quickstart --train_file 'my data/train.jsonl' --validation_file 'my data/validation.jsonl'"
+        f"{_FEW} --gradient_accumulation_steps 1 --max_length 32 --output_dir judges/continued",
+        f"train --config tiny-generative --model_name_or_path {tiny_lm} --train_file 'my data/train.jsonl'"
+        f" --validation_file 'my data/validation.jsonl'{_FEW} --per_device_train_batch_size 1"
+        " --output_dir judges/generative",
+    ]
+    values = {"RUN": "r", "FILE": str(sample / "physician_scores.jsonl")}
+    commands = ["eval --judge similarity --run r", *commands, "eval r --judge judges/generative"]
+    (tmp_path / "r").mkdir()
+    shutil.copy(sample / "physician_scores.jsonl", tmp_path / "r")
+    commands.append("refine r --judge similarity")
+    all_of_them = " ".join(_require_offline(commands, values, tiny_encoder, tmp_path))
+    assert "validate r --judge judges/e5-ordinal" in all_of_them

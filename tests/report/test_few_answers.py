@@ -1,0 +1,107 @@
+"""Runs in which most questions have no answer, answers ended at the token limit, or two judges differ on the order."""
+
+import html
+import io
+import re
+from pathlib import Path
+
+import pytest
+from folder_of_runs import add_run
+from rich.console import Console
+
+from medjudge.cli.output import leaderboard_table
+from medjudge.judge.open import JudgeRef
+from medjudge.records import Answer, Judgment
+from medjudge.report.page import report_page
+from medjudge.store import Run, write_records
+from medjudge.validation.usability import few_answers_line, truncated_line
+from medjudge.workflows.preflight import preflight
+from medjudge.workflows.project import Project, judging_commands
+from medjudge.workflows.report import score_run, tables_for_papers
+
+
+def text_of(page: str) -> str:
+    page = re.sub(r"<style.*?</style>|<script.*?</script>|</?(?:bdi|b|code)(?: [^>]*)?>", "", page, flags=re.S)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """36 questions: `full` answered all, and `few` 12 of them, 7 usably; 3 of its answers ended at the token limit."""
+    run = add_run(tmp_path / "run", 7, {"full": 18, "few": 7})
+    answers = [
+        answer.model_copy(update={"finish_reason": "length" if answer.question_id in ("q0", "q1", "q2") else "stop"})
+        if answer.model == "few"
+        else answer
+        for answer in run.answers()
+        if answer.model == "full" or int(answer.question_id[1:]) < 12
+    ]
+    kept = {answer.key for answer in answers}
+    write_records(run.answers_file, answers)
+    write_records(run.judgments_file("mine"), [j for j in run.judgments("mine") if j.answer_key in kept])
+    return run
+
+
+def test_most_questions_without_an_answer_come_first_and_make_no_rate(run: Run) -> None:
+    scores = score_run(run, "mine")
+    said = few_answers_line(scores.models)
+    assert said is not None
+    assert said.startswith("Most questions have no answer: few answered 12 of 36. ")
+    assert "eval --answered-only" in said
+    screen = io.StringIO()
+    Console(file=screen, width=200).print(leaderboard_table(scores.models, "", scores.validation_status))
+    row = next(line.split() for line in screen.getvalue().splitlines() if line.startswith("few"))
+    assert row[1:4] == ["7", "of", "12"]
+    assert "19.4" not in screen.getvalue()
+    text = tables_for_papers([run.path], "markdown").text
+    assert "| few | 7 of 12 |" in text
+    assert said.split(" ")[0] in text
+    page = text_of(report_page([run]))
+    assert "Most questions have no answer: few answered 12 of 36. " in page
+    assert page.index("Most questions have no answer") < page.index("Usability rate by judge")
+    assert "7 of 12" in page
+    assert "19.4" not in page
+    assert "few只回答了36个问题中的12个" in text_of(report_page([run], "zh")).replace(" ", "")
+
+
+def test_where_answers_are_complete_nothing_is_said_of_missing_ones(tmp_path: Path) -> None:
+    run = add_run(tmp_path / "run", 7, {"full": 18})
+    assert few_answers_line(score_run(run, "mine").models) is None
+    assert "Most questions have no answer" not in report_page([run])
+
+
+def test_answers_that_ended_at_the_token_limit_are_counted_by_model(run: Run) -> None:
+    scores = score_run(run, "mine")
+    assert scores.as_json()["truncated"] == {"full": 0, "few": 3}
+    assert truncated_line(scores.truncated) == "answers that ended at the token limit: few 3"
+    assert "few 3 answers ended at the token limit" in text_of(report_page([run]))
+    assert not Answer(question_id="q", model="m", text="x", finish_reason="stop").truncated
+
+
+def test_before_judging_few_answers_suggest_answered_only(run: Run) -> None:
+    judge, questions = JudgeRef("gpt", api_model="gpt"), run.questions()
+    assert preflight(judge, questions, {"q1"}).line.endswith("; --answered-only leaves the others out")
+    assert "--answered-only" not in preflight(judge, questions, {question.id for question in questions}).line
+
+
+def test_a_project_file_can_ask_for_answered_questions_only() -> None:
+    project = Project.model_validate({"eval": {"answered-only": True}})
+    assert project.defaults("eval")["answered_only"] is True
+    assert "--answered-only" in judging_commands(project)[0]
+
+
+def test_a_judge_that_orders_the_models_otherwise_is_named(tmp_path: Path) -> None:
+    run = add_run(tmp_path / "run", 7, {"a": 30, "b": 20, "c": 10})
+    usable = {"a": 10, "b": 20, "c": 15}
+    other = [
+        Judgment(question_id=f"q{n}", model=model, judge="other", score=5 if n < usable[model] else 2)
+        for model in usable
+        for n in range(36)
+    ]
+    write_records(run.judgments_file("other"), other)
+    page = text_of(report_page([run]))
+    said = "Judge other disagrees on the order of 2 pairs of models: it ranks b above a, for one."
+    assert said in page
+    assert page.index(said) < page.index("Usability rate by judge")
+    write_records(run.judgments_file("other"), [j.model_copy(update={"judge": "other"}) for j in run.judgments("mine")])
+    assert "disagrees on the order" not in report_page([run])
