@@ -15,7 +15,7 @@ from medjudge.judge.card import write_readme
 from medjudge.judge.folder import JudgeCard
 from medjudge.judge.ordinal import OrdinalModel
 from medjudge.judge.protocol import assignments
-from medjudge.judge.similarity import MAX_LENGTH, CutPoints, cosines_to_reference
+from medjudge.judge.similarity import CutPoints, SentenceEncoder, cosines_to_reference
 from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.store import Run
 
@@ -35,15 +35,16 @@ def build_ordinal_judge(folder: Path, base: Path) -> Path:
 
 def build_tiny_similarity(folder: Path) -> Path:
     """Writes a similarity judge that costs next to nothing; it gives each level to a fifth of the sample's answers."""
-    encoder = build_tiny_encoder(folder / "base", window=MAX_LENGTH)
+    base = str(build_tiny_encoder(folder / "base", window=256))
+    encoder = SentenceEncoder(load_encoder(base).eval(), load_tokenizer(base), 256)
     work = assignments(Run(sample_folder()).questions(), Run(sample_folder()).answers())
-    cosines, _ = cosines_to_reference(load_encoder(str(encoder)).eval(), load_tokenizer(str(encoder)), work)
+    cosines, _ = cosines_to_reference(encoder, work)
     slope = 3 / cosines.std()
     low, second, third, high = slope * np.quantile(cosines, [0.2, 0.4, 0.6, 0.8])
     card = JudgeCard(
         kind="similarity",
         base_model="tiny-encoder",
-        max_length=MAX_LENGTH,
+        max_length=encoder.max_length,
         slope=slope,
         cuts=(low, second, third, high),
     )

@@ -15,7 +15,7 @@ from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
 from medjudge.judge.inference import Inference, prepared
 from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings, reads_checklist, says_points
 from medjudge.judge.protocol import Judge
-from medjudge.judge.similarity import CutPoints, SimilarityJudge
+from medjudge.judge.similarity import CutPoints, SentenceEncoder, SimilarityJudge
 from medjudge.judge.study_summary import StudySummary
 from medjudge.models.hardware import fast_dtype
 from medjudge.models.loading import load_causal_lm, load_encoder, load_tokenizer, located, window
@@ -82,6 +82,7 @@ class JudgeCard(BaseModel):
     windows: int = Field(default=1, ge=1, description="of an ordinal judge: the most stretches of an answer it reads")
     temperature: float = Field(default=1.0, gt=0)
     temperature_on: MeasuredOn | None = Field(default=None, description="None where none was fitted")
+    text_prefix: str | None = Field(default=None, description="of a similarity judge: before each text")
     slope: float | None = None
     cuts: tuple[float, float, float, float] | None = None
     trained_on: TrainedOn = TrainedOn()
@@ -248,7 +249,8 @@ def _similarity(card: JudgeCard, folder: Path, name: str, device: torch.device, 
     assert card.cuts is not None
     model = load_encoder(*base_of(card, folder)).to(device).eval()
     tokenizer = load_tokenizer(*base_of(card, folder))
-    return SimilarityJudge(name, model, tokenizer, CutPoints(card.slope, card.cuts))
+    encoder = SentenceEncoder(model, tokenizer, card.max_length, card.text_prefix or "")
+    return SimilarityJudge(name, encoder, CutPoints(card.slope, card.cuts))
 
 
 def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device, _: Inference) -> OrdinalJudge:

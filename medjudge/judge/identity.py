@@ -13,6 +13,8 @@ from medjudge.models.hashes import base_hashes, folder_hashes
 from medjudge.rubrics.render import Style, prompt_hashes
 from medjudge.scheme import Scheme
 
+_LATER_FIELDS = ("quantization", "base_source", "text_prefix")
+
 
 def folder_identity(folder: Path, card: JudgeCard) -> str:
     """The sha256 of a judge folder: its card but for its validations, its weights, adapter, tokenizer and base model.
@@ -22,7 +24,7 @@ def folder_identity(folder: Path, card: JudgeCard) -> str:
     """
     files, base = _own_files(folder), base_file_hashes(folder, card)
     # Without a value, these fields leave the identity as it was before there were any.
-    left_out = {"validated_on", *(name for name in ("quantization", "base_source") if getattr(card, name) is None)}
+    left_out = {"validated_on", *(name for name in _LATER_FIELDS if getattr(card, name) is None)}
     text = json.dumps([card.model_dump_json(exclude=left_out), files, base], sort_keys=True)
     return sha256(text.encode()).hexdigest()
 

@@ -15,11 +15,24 @@ from medjudge.models.padding import pad_right
 from medjudge.records import ErrorKind, Judgment
 from medjudge.screen import progress_bar
 
-MAX_LENGTH = 256
-"""The window that all-MiniLM-L6-v2 was trained with (see its model card)."""
-
 _CHUNK = 64
 """How many answers are embedded before their judgments are yielded: few, so that an interruption loses little."""
+
+
+class SentenceEncoder(NamedTuple):
+    """An encoder whose embedding of a text is the mean over its tokens.
+
+    Attributes:
+        model: The encoder.
+        tokenizer: The model's tokenizer.
+        max_length: The most tokens of a text that it reads.
+        prefix: What the encoder learned to find before each text, such as "query: ".
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    max_length: int
+    prefix: str = ""
 
 
 class CutPoints(NamedTuple):
@@ -66,17 +79,13 @@ class SimilarityJudge:
 
     Args:
         name: The judge's name.
-        model: A sentence encoder whose embedding is the mean over its tokens.
-        tokenizer: The model's tokenizer.
+        encoder: The encoder of answers and references.
         cut_points: Cut points from `fit_cut_points`.
     """
 
-    def __init__(
-        self, name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, cut_points: CutPoints
-    ) -> None:
+    def __init__(self, name: str, encoder: SentenceEncoder, cut_points: CutPoints) -> None:
         self.name = name
-        self.model = model
-        self.tokenizer = tokenizer
+        self.encoder = encoder
         self.cut_points = cut_points
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
@@ -90,31 +99,32 @@ class SimilarityJudge:
         work = sorted((item for item in not_empty if item.question.reference), key=lambda item: item.question.id)
         for start in range(0, len(work), _CHUNK):
             chunk = work[start : start + _CHUNK]
-            cosines, cut = cosines_to_reference(self.model, self.tokenizer, chunk, show_bar=False)
+            cosines, cut = cosines_to_reference(self.encoder, chunk, show_bar=False)
             for assignment, row, tokens_cut in zip(chunk, self.cut_points.probabilities(cosines), cut, strict=True):
                 yield scored(assignment, self.name, row, answer_tokens_cut=tokens_cut)
 
 
 def cosines_to_reference(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, work: Sequence[Assignment], show_bar: bool = True
+    encoder: SentenceEncoder, work: Sequence[Assignment], show_bar: bool = True
 ) -> tuple[np.ndarray, list[int]]:
     """The cosine of each answer with its reference, shape (n,), and the tokens of each answer that did not fit."""
     references = list(dict.fromkeys(assignment.question.reference or "" for assignment in work))
     texts = references + [assignment.answer.text for assignment in work]
-    vectors, cut = _embeddings(model, tokenizer, texts, show_bar)
+    vectors, cut = _embeddings(encoder, texts, show_bar)
     position = {text: index for index, text in enumerate(references)}
     reference_vectors = vectors[[position[assignment.question.reference or ""] for assignment in work]]
     return (reference_vectors * vectors[len(references) :]).sum(axis=1), cut[len(references) :]
 
 
-def _embeddings(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], show_bar: bool
-) -> tuple[np.ndarray, list[int]]:
+def _embeddings(encoder: SentenceEncoder, texts: Sequence[str], show_bar: bool) -> tuple[np.ndarray, list[int]]:
+    model, tokenizer = encoder.model, encoder.tokenizer
+    prefix = tokenizer(encoder.prefix, add_special_tokens=False)["input_ids"]
+    room = encoder.max_length - len(prefix) - 2
     sequences, cut = [], []
     for text in texts:
         ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
-        shortened = cut_middle(ids, MAX_LENGTH - 2)
-        sequences.append([tokenizer.cls_token_id, *shortened.tokens, tokenizer.sep_token_id])
+        shortened = cut_middle(ids, room)
+        sequences.append([tokenizer.cls_token_id, *prefix, *shortened.tokens, tokenizer.sep_token_id])
         cut.append(shortened.left_out)
     vectors = np.zeros((len(texts), model.config.hidden_size), dtype=np.float32)
     with progress_bar(len(texts), "embedding (similarity)", "text", show_bar) as shown:

@@ -9,10 +9,13 @@ from medjudge.files import file_sha256
 from medjudge.judge.card import write_readme
 from medjudge.judge.folder import JudgeCard, TrainedOn
 from medjudge.judge.protocol import Assignment
-from medjudge.judge.similarity import MAX_LENGTH, cosines_to_reference, fit_cut_points
-from medjudge.models.loading import load_encoder, load_tokenizer
-from medjudge.models.packaged import MINILM
+from medjudge.judge.similarity import SentenceEncoder, cosines_to_reference, fit_cut_points
+from medjudge.models.loading import load_encoder, load_tokenizer, located, window
+from medjudge.models.packaged import MULTILINGUAL_E5, source_of
 from medjudge.records import TrainingLine
+
+_PREFIX = "query: "
+"""Before both of two texts that are compared with each other (the model card of multilingual-e5-small)."""
 
 
 def fit_similarity_judge(lines: list[TrainingLine], source: Path, folder: Path, note: str | None = None) -> Path:
@@ -30,16 +33,23 @@ def fit_similarity_judge(lines: list[TrainingLine], source: Path, folder: Path, 
     usable = [line for line in lines if line.question.reference]
     if len(usable) < 10:
         raise InputError(f"{source}: {len(usable)} answers have a reference to compare with; at least 10 are needed")
-    model, tokenizer = load_encoder(MINILM).eval(), load_tokenizer(MINILM)
+    encoder = SentenceEncoder(
+        load_encoder(MULTILINGUAL_E5).eval(), load_tokenizer(MULTILINGUAL_E5), window(MULTILINGUAL_E5), _PREFIX
+    )
     work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in usable]
-    cosines, _ = cosines_to_reference(model, tokenizer, work)
-    fitted = fit_cut_points(cosines, np.array([line.level for line in usable]))
+    cosines, _ = cosines_to_reference(encoder, work)
+    # This encoder's cosines lie close together: the ridge on the slope expects a spread of about 1.
+    mean, spread = float(cosines.mean()), float(cosines.std())
+    fitted = fit_cut_points((cosines - mean) / spread, np.array([line.level for line in usable]))
+    slope = fitted.slope / spread
     card = JudgeCard(
         kind="similarity",
-        base_model=MINILM,
-        max_length=MAX_LENGTH,
-        slope=round(fitted.slope, 6),
-        cuts=tuple(round(cut, 6) for cut in fitted.cuts),
+        base_model=MULTILINGUAL_E5,
+        base_source=source_of(Path(located(MULTILINGUAL_E5))),
+        max_length=encoder.max_length,
+        text_prefix=encoder.prefix,
+        slope=round(slope, 6),
+        cuts=tuple(round(cut + slope * mean, 6) for cut in fitted.cuts),
         trained_on=TrainedOn(
             files={source.name: file_sha256(source)}, question_ids=sorted({line.question.id for line in usable})
         ),

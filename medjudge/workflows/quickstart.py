@@ -21,7 +21,7 @@ from medjudge.errors import InputError
 from medjudge.files import write_whole
 from medjudge.judge.open import QUICKSTART_MARK, built_in_folder, resolve_judge
 from medjudge.models.loading import files_of_model
-from medjudge.models.packaged import GEMMA, MINILM, MULTILINGUAL_E5, base_states
+from medjudge.models.packaged import GEMMA, MULTILINGUAL_E5, base_states
 from medjudge.records import Answer, PhysicianScore, TrainingLine
 from medjudge.report.page import write_page
 from medjudge.scheme import LLMEVAL_MED
@@ -91,8 +91,7 @@ def run_quickstart(
     """
     for path in (run, judge):
         _require_replaceable(path)
-    for model in (MULTILINGUAL_E5, MINILM):
-        files_of_model(model)
+    files_of_model(MULTILINGUAL_E5)
     for path in (run, judge):
         path.mkdir(parents=True, exist_ok=True)
         (path / QUICKSTART_MARK).touch()

@@ -1,10 +1,15 @@
 import numpy as np
 import pytest
+import torch
 from scipy.stats import spearmanr
 
-from medjudge.judge.similarity import CutPoints, SimilarityJudge, fit_cut_points
+from medjudge.judge.folder import load_judge
+from medjudge.judge.open import similarity_folder
+from medjudge.judge.protocol import assignments
+from medjudge.judge.similarity import CutPoints, SentenceEncoder, SimilarityJudge, fit_cut_points
 from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.records import ErrorKind
+from medjudge.store import Run
 
 
 def test_fitted_cut_points_recover_the_ones_that_made_the_data() -> None:
@@ -28,9 +33,8 @@ def test_a_level_that_never_occurs_and_one_level_only() -> None:
 
 
 def test_the_reference_itself_scores_highest_and_no_reference_is_unscored(tiny_encoder, assignment) -> None:
-    judge = SimilarityJudge(
-        "s", load_encoder(str(tiny_encoder)).eval(), load_tokenizer(str(tiny_encoder)), CutPoints(20, (5, 10, 15, 19))
-    )
+    encoder = SentenceEncoder(load_encoder(str(tiny_encoder)).eval(), load_tokenizer(str(tiny_encoder)), 256)
+    judge = SimilarityJudge("s", encoder, CutPoints(20, (5, 10, 15, 19)))
     texts = ["At most 4 g a day for an adult.", "Take ten with wine.", "Four grams."]
     work = [assignment(text, id=f"q{n}") for n, text in enumerate(texts)] + [assignment(id="none", reference=None)]
     judgment_of = {judgment.question_id: judgment for judgment in judge.judge(work)}
@@ -43,24 +47,24 @@ def test_the_reference_itself_scores_highest_and_no_reference_is_unscored(tiny_e
     assert "no reference" in judgment_of["none"].error
 
 
-def test_minilm_ranks_the_samples_answers(sample_run) -> None:
-    from medjudge.judge.protocol import assignments
-    from medjudge.judge.similarity import cosines_to_reference
-    from medjudge.models.packaged import MINILM
-    from medjudge.store import Run
-
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_packaged_judge_ranks_the_samples_answers(language: str, sample_run) -> None:
     run = Run(sample_run)
     level = {score.answer_key: score.level for score in run.physician_scores()}
-    work = assignments(run.questions(), run.answers())[:60]
-    cosines, _ = cosines_to_reference(load_encoder(MINILM).eval(), load_tokenizer(MINILM), work)
-    assert spearmanr(cosines, [level[assignment.answer.key] for assignment in work])[0] > 0.3
+    work = [each for each in assignments(run.questions(), run.answers()) if each.question.language == language][:60]
+    score = {
+        judgment.answer_key: judgment.expected
+        for judgment in load_judge(similarity_folder(), "s", torch.device("cpu")).judge(work)
+    }
+    assert spearmanr([score[each.answer.key] for each in work], [level[each.answer.key] for each in work])[0] > 0.3
 
 
 def test_judgments_come_before_the_last_answer_is_embedded(tiny_encoder, assignment) -> None:
     encoder = load_encoder(str(tiny_encoder)).eval()
     read = []
     encoder.register_forward_hook(lambda module, inputs, output: read.append(len(inputs[0])))
-    judge = SimilarityJudge("s", encoder, load_tokenizer(str(tiny_encoder)), CutPoints(20, (5, 10, 15, 19)))
+    sentences = SentenceEncoder(encoder, load_tokenizer(str(tiny_encoder)), 256)
+    judge = SimilarityJudge("s", sentences, CutPoints(20, (5, 10, 15, 19)))
     judgments = judge.judge([assignment(f"{n} grams a day", id=f"q{n:03}") for n in range(150)])
     assert next(judgments).question_id == "q000"
     assert sum(read) < 150
