@@ -21,8 +21,9 @@ ADAPTER_CONFIG = "adapter_config.json"
 ADAPTER_FILE = "adapter_model.safetensors"
 
 _PLAIN = r"[A-Za-z0-9_.-]{1,200}"
-_OWN_EXCLUSION = re.compile(r"(\.\*\\\.layers\?\\\.\([0-9|]{1,2000}\)\\\.\.\*\|)?\.\*pooler\.\*")
-"""The patterns that training writes, for `upper_layers` and an encoder's pooler."""
+_LOWER_LAYERS, _POOLER = r"\.\*\\\.layers(\?)?\\\.\([0-9|]{1,2000}\)\\\.\.\*", r"\.\*pooler\.\*"
+_OWN_EXCLUSION = re.compile(rf"{_LOWER_LAYERS}(\|{_POOLER})?|{_POOLER}")
+"""The patterns that training writes, and wrote before, for `upper_layers` and an encoder's pooler."""
 
 
 def _excluded(name: str) -> str:

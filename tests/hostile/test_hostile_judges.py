@@ -182,7 +182,8 @@ def test_an_adapter_config_takes_no_time_and_no_memory(
 
 
 @pytest.mark.parametrize(
-    "excluded", [r".*\.layers?\.(0|1|12)\..*|.*pooler.*", ".*pooler.*", "pooler", ["pooler"], None]
+    "excluded",
+    [r".*\.layers?\.(0|1|12)\..*|.*pooler.*", r".*\.layers\.(0|1)\..*", ".*pooler.*", "pooler", ["pooler"], None],
 )
 def test_the_patterns_that_training_writes_are_read(judge: Path, excluded: object) -> None:
     from medjudge.judge.adapter import check_adapter_config
