@@ -29,7 +29,7 @@ from medjudge.judge.card import CURVES_FILE, tuning_gain, write_readme
 from medjudge.models.loading import load_tokenizer, window
 from medjudge.screen import say
 from medjudge.train.adapters import starting_card, write_base_name
-from medjudge.train.arguments import JudgeArguments
+from medjudge.train.arguments import JudgeArguments, TrainingConfig, parse_arguments, with_defaults
 from medjudge.train.checkpoints import (
     TimedCheckpoints,
     checkpoint_to_resume,
@@ -47,7 +47,6 @@ from medjudge.train.checks import (
     require_possible,
     require_teachable,
 )
-from medjudge.train.command_line import TrainingConfig, parse_arguments, with_defaults
 from medjudge.train.features import read_training_data, require_disjoint
 from medjudge.train.kinds import KINDS
 from medjudge.train.ordinal import without_dropout

@@ -142,7 +142,6 @@ class ChatClient:
         self.spending = spending
         self.refused: set[str] = set()
         self.pace = Pace(server.tokens_per_minute)
-        self.tokens_per_byte = _LearntRatio()
         self._client: openai.AsyncOpenAI
         self._sending: set[asyncio.Task[Any] | None] = set()
         self._stopping = False
@@ -283,7 +282,9 @@ class ChatClient:
             await asyncio.sleep(self._paused_until - time.monotonic())
         size = body_bytes(body)
         most = Used(self.model, size, max_tokens, known=False)
-        entry = await self.pace.take(self.tokens_per_byte.likely(size) + max_tokens)
+        entry = await self.pace.take(
+            size // 2 + max_tokens
+        )  # no language takes two bytes a token; the reply corrects it
         name = await self._begin(most)
         self._sending.add(asyncio.current_task())
         try:
@@ -303,7 +304,6 @@ class ChatClient:
             self._end(name, None)
             return reply
         self.pace.correct(entry, reply.tokens_in + reply.tokens_out)
-        self.tokens_per_byte.add(reply.tokens_in, size)
         self._end(name, (reply.tokens_in, reply.tokens_out))
         return reply
 
@@ -380,22 +380,6 @@ class ChatClient:
                 f"{self.option}: the last {self._failed_in_a_row} requests all failed ({reason}); all results are "
                 "kept, and the same command continues"
             )
-
-
-class _LearntRatio:
-    """An upper estimate of tokens per byte of a request; 1 at first, as no token is shorter than a byte."""
-
-    def __init__(self) -> None:
-        self._seen = 0
-        self._most = 0.0
-
-    def add(self, tokens: int, size: int) -> None:
-        self._seen += 1
-        self._most = max(self._most, tokens / size)
-
-    def likely(self, size: int) -> int:
-        # After 20 replies, 10 % above the maximum so far: the strict bound would waste most of the rate limit.
-        return size if self._seen < 20 else min(size, int(1.1 * self._most * size) + 1)
 
 
 def request_body(model: str, request: ChatRequest, refused: Collection[str] = ()) -> dict[str, Any]:

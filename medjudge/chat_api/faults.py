@@ -93,6 +93,8 @@ class ServerError(Exception):
             limited = any("rate_limit" in code or "too_many" in code for code in self.codes)
             self.status = max(numbers, default=429 if limited else 400 if self.of_the_chat else 500)
         content = {name: value for name, value in outer.items() if value is not None} or body
+        if 300 <= status < 400 and "location" in self.headers:
+            content = f"it sends requests on to {self.headers['location']}; if that is right, give it as --base-url"
         shown = f"Error code: {self.status}" + (f" - {content}" if content else "")
         super().__init__(" ".join(without_key(shown).split())[:300])
 
@@ -115,7 +117,7 @@ class ServerError(Exception):
             known: Whether the server has replied with this key before.
         """
         words = f"{self.message} {' '.join(self.codes)}"
-        if self.status in (401, 402, 404) or _NO_FUNDS.search(words):
+        if self.status < 400 or self.status in (401, 402, 404) or _NO_FUNDS.search(words):
             return True
         if self.status != 403 or self.of_the_chat:
             return False

@@ -6,7 +6,7 @@ accounts and messages, so the key is replaced before anything else sees it.
 
 import os
 import re
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import openai
@@ -18,7 +18,6 @@ MOST_BYTES = 8_000_000
 MOST_BATCH_BYTES = 200_000_000
 """The most bytes of a file of batch results: as many as a file of requests may have."""
 HIDDEN = "[API key]"
-_MOST_REDIRECTS = 5
 _SHORTEST_KEY = 8
 # JSON can spell any character as its number. `\\\\` comes first, so that an escaped backslash never starts an escape.
 _ESCAPE = re.compile(rb"\\\\|\\/|\\u00[2-7][0-9A-Fa-f]")
@@ -30,11 +29,11 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class UnreadReplyError(openai.OpenAIError):
-    """A reply exceeds the limit, or the server sends each request on to another address. Reading stopped there."""
+    """A reply exceeds the limit; reading stopped there."""
 
 
 class AsyncReader(openai.DefaultAsyncHttpxClient):
-    """The asynchronous client."""
+    """The asynchronous client. It follows no redirect, as the key belongs to the address that the user gave."""
 
     async def send(self, request: Any, **options: Any) -> Any:
         """Send a request and read the whole reply.
@@ -42,21 +41,14 @@ class AsyncReader(openai.DefaultAsyncHttpxClient):
         Raises:
             UnreadReplyError: The reply has more than `MOST_BYTES`.
         """
-        options |= {"stream": True, "follow_redirects": False}  # httpx would read a redirect's body without a limit
-        for _ in range(_MOST_REDIRECTS):
-            response = await super().send(request, **options)
-            data = bytearray()
-            try:
-                async for block in response.aiter_bytes(1 << 16):
-                    data += block
-                    if len(data) > MOST_BYTES:
-                        _refuse(MOST_BYTES)
-            finally:
-                await response.aclose()
-            if response.next_request is None:
-                return _whole(response, bytes(data))
-            request = response.next_request
-        raise UnreadReplyError(f"the server sent more than {_MOST_REDIRECTS} redirects")
+        response = await super().send(request, **options | _UNREAD)
+        data = bytearray()
+        try:
+            async for block in response.aiter_bytes(1 << 16):
+                data = _added(data, block, MOST_BYTES)
+        finally:
+            await response.aclose()
+        return _whole(response, bytes(data))
 
 
 class Reader(openai.DefaultHttpxClient):
@@ -64,21 +56,24 @@ class Reader(openai.DefaultHttpxClient):
 
     def send(self, request: Any, **options: Any) -> Any:
         """As `AsyncReader.send`, up to `MOST_BATCH_BYTES`."""
-        options |= {"stream": True, "follow_redirects": False}
-        for _ in range(_MOST_REDIRECTS):
-            response = super().send(request, **options)
-            data = bytearray()
-            try:
-                for block in response.iter_bytes(1 << 16):
-                    data += block
-                    if len(data) > MOST_BATCH_BYTES:
-                        _refuse(MOST_BATCH_BYTES)
-            finally:
-                response.close()
-            if response.next_request is None:
-                return _whole(response, bytes(data))
-            request = response.next_request
-        raise UnreadReplyError(f"the server sent more than {_MOST_REDIRECTS} redirects")
+        response = super().send(request, **options | _UNREAD)
+        data = bytearray()
+        try:
+            for block in response.iter_bytes(1 << 16):
+                data = _added(data, block, MOST_BATCH_BYTES)
+        finally:
+            response.close()
+        return _whole(response, bytes(data))
+
+
+_UNREAD = {"stream": True, "follow_redirects": False}
+
+
+def _added(data: bytearray, block: bytes, limit: int) -> bytearray:
+    data += block
+    if len(data) > limit:
+        raise UnreadReplyError(f"the server's reply exceeds {limit // 1_000_000} MB")
+    return data
 
 
 def without_key(text: str) -> str:
@@ -95,10 +90,6 @@ def _forms_of_key() -> list[str]:
     if len(key) < _SHORTEST_KEY or word:
         return []
     return sorted({key, quote(key, safe=""), quote(key)}, key=len, reverse=True)
-
-
-def _refuse(limit: int) -> NoReturn:
-    raise UnreadReplyError(f"the server's reply exceeds {limit // 1_000_000} MB")
 
 
 def _whole(response: Any, data: bytes) -> Any:

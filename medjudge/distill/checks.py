@@ -127,16 +127,9 @@ def _require_trainable(train: Sequence[TrainingLine]) -> None:
         )
 
 
-class _Duplicates(NamedTuple):
-    """The report on duplicates across the split, and warnings."""
-
-    report: dict[str, Any]
-    warnings: list[str]
-
-
 def _duplicates(
     train: Sequence[TrainingLine], validation: Sequence[TrainingLine], removed: dict[str, Any]
-) -> _Duplicates:
+) -> tuple[dict[str, Any], list[str]]:
     """Answers, and question texts, that are nearly the same on both sides; they stay where they are."""
     prompts, held = ({line.question.id: line.question.prompt for line in side} for side in (train, validation))
     ids, held_ids = list(prompts), list(held)
@@ -155,7 +148,7 @@ def _duplicates(
         "questions": _near_report(questions, [[name] for name in ids], [[name] for name in held_ids]),
         "answers": _near_report(answers, [_name(line) for line in train], [_name(line) for line in validation]),
     }
-    return _Duplicates(report, warnings)
+    return report, warnings
 
 
 def _near_report(duplicates: Sequence[NearDuplicate], names: Sequence[Name], others: Sequence[Name]) -> dict[str, Any]:
@@ -178,18 +171,15 @@ def _balance(lines: Sequence[TrainingLine]) -> dict[str, Any]:
 
 def _lengths(lines: Sequence[TrainingLine]) -> dict[str, Any]:
     """The prediction of an answer's level by its length alone: by language, and by source."""
-    return {
-        "limit": LENGTH_LIMIT,
-        "by_language": _length_reports(lines, [line.question.language for line in lines]),
-        "by_source": _length_reports(lines, [line.source for line in lines]),
+    groups: dict[str, dict[str, list[TrainingLine]]] = {"by_language": {}, "by_source": {}}
+    for line in lines:
+        groups["by_language"].setdefault(line.question.language, []).append(line)
+        groups["by_source"].setdefault(line.source, []).append(line)
+    reports = {
+        name: {group: _length_report(of_group) for group, of_group in sorted(grouped.items())}
+        for name, grouped in groups.items()
     }
-
-
-def _length_reports(lines: Sequence[TrainingLine], groups: Sequence[str]) -> dict[str, dict[str, Any]]:
-    return {
-        group: _length_report([line for line, its_group in zip(lines, groups, strict=True) if its_group == group])
-        for group in sorted(set(groups))
-    }
+    return {"limit": LENGTH_LIMIT, **reports}
 
 
 def _length_warnings(reports: dict[str, Any]) -> list[str]:

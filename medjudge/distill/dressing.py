@@ -23,7 +23,7 @@ _NUMBERED = re.compile(r"^\W*(?:\d{1,2}|[一二三四五六七八九十])[.．�
 
 
 class Dressed(NamedTuple):
-    """A text and the names of what was put around it, in this order."""
+    """A text and the names of what was done to it, in this order."""
 
     text: str
     steps: tuple[str, ...]
@@ -39,8 +39,8 @@ def dressed(source: Source, text: str, stretch: float, at_least: float, draw: Ra
         at_least: How much is added at least, as a logarithm.
         draw: Chooses what is put where.
     """
-    text, step = _reformed(text, source.wording, draw)
-    steps = [step] if step else []
+    text, reformed = _reformed(text, source.wording, draw)
+    steps = list(reformed)
     current = stretch_of(source, text)
     missing = max(min(stretch, MOST_STRETCH) - current, at_least)
     if missing > 0 and draw.random() < 0.7:
@@ -52,7 +52,7 @@ def dressed(source: Source, text: str, stretch: float, at_least: float, draw: Ra
         text = opened(text, source.question.prompt, source.wording, draw)
         steps.append("opening")
     if missing > 0 and draw.random() < 0.3:
-        text = closed(text, source.wording, draw)
+        text = f"{text}\n\n{draw.choice(source.wording.texts.closing)}"
         steps.append("closing")
     return Dressed(text, tuple(steps))
 
@@ -62,25 +62,18 @@ def stretch_of(source: Source, text: str) -> float:
     return max(-1.5, min(1.5, math.log(len(text) / len(source.text))))
 
 
-class _Reformed(NamedTuple):
-    """A text, and the name of its new form; empty where it stayed as it was."""
-
-    text: str
-    step: str
-
-
-def _reformed(text: str, wording: Wording, draw: Random) -> _Reformed:
+def _reformed(text: str, wording: Wording, draw: Random) -> Dressed:
     """The text in another form: a list, another order, without Markdown; most stay as they are."""
     if draw.random() >= _REFORMED:
-        return _Reformed(text, "")
+        return Dressed(text, ())
     forms: dict[str, str | None] = {
         "listed": listed(outline_of(text, wording.grammar), wording),
         # Numbers out of their order would give the change away.
         "reordered": None if _NUMBERED.search(text) else reordered(text, wording.grammar, draw),
         "plain": plain(text).strip(),
     }
-    changed = [_Reformed(form, name) for name, form in forms.items() if form and form != text]
-    return draw.choice(changed) if changed else _Reformed(text, "")
+    changed = [Dressed(form, (name,)) for name, form in forms.items() if form and form != text]
+    return draw.choice(changed) if changed else Dressed(text, ())
 
 
 def padded(text: str, characters: int, wording: Wording, draw: Random) -> str:
@@ -130,11 +123,6 @@ def opened(text: str, prompt: str, wording: Wording, draw: Random) -> str:
     if len(prompt) <= _LONGEST_RESTATED and "\n" not in prompt:
         openings += [opening.replace("{prompt}", prompt) for opening in wording.texts.restated]
     return f"{draw.choice(openings)}\n\n{text}"
-
-
-def closed(text: str, wording: Wording, draw: Random) -> str:
-    """The text with a neutral closing."""
-    return f"{text}\n\n{draw.choice(wording.texts.closing)}"
 
 
 def listed(outline: Outline, wording: Wording) -> str | None:

@@ -1,7 +1,7 @@
 """Makes a training set and a validation set from teachers' judgments, physicians' scores and synthetic answers."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from types import MappingProxyType
@@ -103,14 +103,12 @@ def build_training_set(sources: ScoredAnswers, options: TrainingSetOptions = Tra
     calibrate_on = [key for key, is_held in in_validation.items() if not is_held] if options.calibrate else None
     labels = label_answers(in_validation, physicians, teachers, by_id, calibrate_on, options.seed)
     earlier = earlier_turns(sources.questions)
-    lines = [
-        _line(by_id[answer.question_id], earlier[answer.question_id], answer, labels.by_answer[answer.key], options)
-        for answer in scored
-    ]
+    lines = [_line(by_id[answer.question_id], answer, labels.by_answer[answer.key], options) for answer in scored]
     lines += [
-        _synthetic_line(graded, earlier[graded.question.id], options)
+        _synthetic_line(graded, options)
         for graded in _synthetic_answers(sources, options, held, nothing_scored=not scored)
     ]
+    lines = [line.model_copy(update={"earlier": list(earlier[line.question.id])}) for line in lines]
     train = [line for line in lines if line.question.group not in held]
     validation = [line for line in lines if line.question.group in held]
     levels_by_answer = [set(levels.values()) for levels in physicians.values()]
@@ -147,19 +145,16 @@ def side_summary(lines: Sequence[TrainingLine]) -> dict[str, Any]:
 def _require_consistent(sources: ScoredAnswers, options: TrainingSetOptions) -> None:
     """Raises InputError where a score has no answer, or a model has the name of the synthetic answers."""
     known = {answer.key for answer in sources.answers}
-    _require_known("physicians' score", (score.answer_key for score in sources.scores), known)
-    _require_known("judgment", (judgment.answer_key for judgment in sources.judgments), known)
-    if options.synthetic and any(answer.model == MODEL for answer in sources.answers):
-        raise InputError(f"a model here is named {MODEL}, like the model of --synthetic; rename it")
-
-
-def _require_known(what: str, keys: Iterable[AnswerKey], known: set[AnswerKey]) -> None:
-    for key in keys:
+    said = [*(("physicians' score", score.answer_key) for score in sources.scores)]
+    said += [("judgment", judgment.answer_key) for judgment in sources.judgments]
+    for what, key in said:
         if key not in known:
             raise InputError(
                 f"a {what} belongs to no answer: question {key.question_id}, model {key.model}, sample {key.sample}; "
                 "check whether the answers are those of another run"
             )
+    if options.synthetic and any(answer.model == MODEL for answer in sources.answers):
+        raise InputError(f"a model here is named {MODEL}, like the model of --synthetic; rename it")
 
 
 def _held_out(questions: Sequence[Question], options: TrainingSetOptions) -> set[str]:
@@ -172,12 +167,10 @@ def _held_out(questions: Sequence[Question], options: TrainingSetOptions) -> set
     return held
 
 
-def _line(
-    question: Question, earlier: Sequence[str], answer: Answer, label: Label, options: TrainingSetOptions
-) -> TrainingLine:
+def _line(question: Question, answer: Answer, label: Label, options: TrainingSetOptions) -> TrainingLine:
     return TrainingLine(
         question=question,
-        earlier=list(earlier),
+        earlier=[],
         answer=answer,
         level=label.level,
         probabilities=[round(float(value), 6) for value in label.probabilities],
@@ -193,27 +186,24 @@ def _synthetic_answers(
 ) -> list[GradedAnswer]:
     if not options.synthetic:
         return []
-    answers = _graded_answers_outside(held, sources, options.synthetic, options.seed)
+    sides = [(options.synthetic, held)]  # how many, and the conversations that give none
     if nothing_scored:
         train = {question.group for question in sources.questions} - held
-        count = max(1, round(options.synthetic * options.validation_share))
-        answers += _graded_answers_outside(train, sources, count, options.seed)
-    return answers
+        sides.append((max(1, round(options.synthetic * options.validation_share)), train))
+    made = []
+    for count, others in sides:
+        questions = [question for question in sources.questions if question.group not in others]
+        answers = graded_answers(questions, count, options.seed, sources.scheme)
+        if not answers:
+            raise InputError("--synthetic: no question to train on has a reference that answers it; add references")
+        made += answers
+    return made
 
 
-def _graded_answers_outside(groups: set[str], sources: ScoredAnswers, count: int, seed: int) -> list[GradedAnswer]:
-    """Graded answers to questions outside these conversations."""
-    questions = [question for question in sources.questions if question.group not in groups]
-    answers = graded_answers(questions, count, seed, sources.scheme)
-    if not answers:
-        raise InputError("--synthetic: no question to train on has a reference that answers it; add references")
-    return answers
-
-
-def _synthetic_line(graded: GradedAnswer, earlier: Sequence[str], options: TrainingSetOptions) -> TrainingLine:
+def _synthetic_line(graded: GradedAnswer, options: TrainingSetOptions) -> TrainingLine:
     return TrainingLine(
         question=graded.question,
-        earlier=list(earlier),
+        earlier=[],
         answer=graded.answer,
         level=graded.level,
         probabilities=[float(level == graded.level) for level in range(1, LEVELS + 1)],

@@ -1,12 +1,11 @@
 """The word lists of the graded answers (`graded_answers.yaml` of each language)."""
 
 import re
-from dataclasses import dataclass
 from functools import cache
 
 from medjudge.languages.texts import PACKAGED, Languages, Texts
 from medjudge.probes.texts import asked_form
-from medjudge.text.grammar import Grammar, grammar_of
+from medjudge.text.grammar import grammar_of
 
 FILE = "graded_answers.yaml"
 
@@ -57,54 +56,33 @@ class GradedTexts(Texts):
     drugs: list[list[str]]
 
 
-@dataclass(frozen=True, eq=False)
 class Wording:
-    """One language's lists; those that are searched for are patterns.
+    """One language's lists (`texts`), its grammar, and the lists that are searched for as patterns."""
 
-    Attributes:
-        texts: The lists as they are in the file.
-        grammar: Of the same language.
-        no_dressing: What a question asks for where nothing may be put around its answer.
-        grader_notes: What a text says that speaks to graders and is no answer.
-        form_labels: The label of a checklist's item on form rather than content.
-        item_openers: The words before the point of a checklist's item.
-        leans: The beginning of a sentence that depends on the one before it.
-        negations: A denial.
-        subordinates: What begins a condition or an aside.
-        stop_words: Words that say nothing of the subject.
-    """
-
-    texts: GradedTexts
-    grammar: Grammar
-    no_dressing: re.Pattern[str]
-    grader_notes: re.Pattern[str]
-    form_labels: re.Pattern[str]
-    item_openers: re.Pattern[str]
-    leans: re.Pattern[str]
-    negations: re.Pattern[str]
-    subordinates: re.Pattern[str]
-    stop_words: frozenset[str]
+    def __init__(self, language: str, languages: Languages) -> None:
+        texts = self.texts = languages.load(language, FILE, GradedTexts)
+        grammar = self.grammar = grammar_of(language, languages)
+        # What breaks a form that was asked for is the same for a probe and for a training answer.
+        forms = (*asked_form(language, languages), grammar.any_of(texts.no_dressing))
+        self.no_dressing = re.compile("|".join(f"(?:{form.pattern})" for form in forms), re.IGNORECASE)
+        """What a question asks for where nothing may be put around its answer."""
+        self.grader_notes = grammar.any_of(texts.grader_notes)
+        """What a text says that speaks to graders and is no answer."""
+        self.form_labels = grammar.any_of(texts.form_labels, r"^", r"(?:要求)?[①-⑳\d]*\s*[:：]")
+        """The label of a checklist's item on form rather than content."""
+        self.item_openers = grammar.any_of(texts.item_openers, r"^")
+        self.leans = grammar.any_of(texts.leans, r"^\W*")
+        """The beginning of a sentence that depends on the one before it."""
+        self.negations = grammar.any_of(texts.negations)
+        self.subordinates = grammar.any_of(texts.subordinates)
+        """What begins a condition or an aside."""
+        self.stop_words = frozenset(texts.stop_words)
 
 
 @cache
 def wording_of(language: str, languages: Languages = PACKAGED) -> Wording:
     """A language's lists, read once."""
-    texts = languages.load(language, FILE, GradedTexts)
-    grammar = grammar_of(language, languages)
-    # What breaks a form that was asked for is the same for a probe and for a training answer.
-    forms = (*asked_form(language, languages), grammar.any_of(texts.no_dressing))
-    return Wording(
-        texts=texts,
-        grammar=grammar,
-        no_dressing=re.compile("|".join(f"(?:{form.pattern})" for form in forms), re.IGNORECASE),
-        grader_notes=grammar.any_of(texts.grader_notes),
-        form_labels=grammar.any_of(texts.form_labels, r"^", r"(?:要求)?[①-⑳\d]*\s*[:：]"),
-        item_openers=grammar.any_of(texts.item_openers, r"^"),
-        leans=grammar.any_of(texts.leans, r"^\W*"),
-        negations=grammar.any_of(texts.negations),
-        subordinates=grammar.any_of(texts.subordinates),
-        stop_words=frozenset(texts.stop_words),
-    )
+    return Wording(language, languages)
 
 
 @cache

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from peft import LoraConfig, PeftModel, get_peft_model
+from peft import LoraConfig, PeftModel
 from safetensors import SafetensorError
 from torch import nn
 from transformers import PreTrainedModel
@@ -38,14 +38,6 @@ def quantization_of(options: ModelConfig) -> Quantization | None:
     return Quantization(bits=4, type=options.bnb_4bit_quant_type, nested=nested, dtype=options.dtype)
 
 
-def set_quantization(options: ModelConfig, quantization: Quantization) -> None:
-    """Quantises the base model as that of the judge to continue from: its adapter corrects what quantising changed."""
-    options.load_in_4bit, options.load_in_8bit = quantization.bits == 4, quantization.bits == 8
-    options.use_bnb_nested_quant, options.dtype = quantization.nested, quantization.dtype
-    if quantization.type is not None:
-        options.bnb_4bit_quant_type = quantization.type
-
-
 def keep_differentiable(model: PreTrainedModel) -> None:
     """Keeps bitsandbytes from packing 4-bit weights for inference on a CPU, as it does in the first evaluation.
 
@@ -58,33 +50,17 @@ def keep_differentiable(model: PreTrainedModel) -> None:
             module.support_avx512bf16_for_cpu = False
 
 
-def upper_lora(
+def lora_config(
     base: PreTrainedModel, options: ModelConfig, upper: int | None, task_type: str = "CAUSAL_LM"
 ) -> LoraConfig:
     """The configuration of an adapter on the last `upper` layers of a model, or on all.
 
+    Without `lora_target_modules` it sits on all linear layers.
+
     Raises:
         InputError: The model does not have so many layers.
     """
-    config = lora_config(options, task_type)
-    if upper is None:
-        return config
-    count = base.config.get_text_config().num_hidden_layers
-    if not 1 <= upper <= count:
-        raise InputError(f"config: upper_layers is {upper}, and the model has {count}; take 1 to {count}")
-    if upper < count:
-        config.exclude_modules = rf".*\.layers?\.({'|'.join(map(str, range(count - upper)))})\..*|.*pooler.*"
-    return config
-
-
-def lora_config(options: ModelConfig, task_type: str) -> LoraConfig:
-    """The adapter's configuration; without `lora_target_modules` it sits on all linear layers.
-
-    Args:
-        options: TRL's model options.
-        task_type: `CAUSAL_LM` or `FEATURE_EXTRACTION`.
-    """
-    return LoraConfig(
+    config = LoraConfig(
         task_type=task_type,
         r=options.lora_r,
         lora_alpha=options.lora_alpha,
@@ -96,34 +72,27 @@ def lora_config(options: ModelConfig, task_type: str) -> LoraConfig:
         use_dora=options.use_dora,
         bias="none",
     )
+    if upper is None:
+        return config
+    count = base.config.get_text_config().num_hidden_layers
+    if not 1 <= upper <= count:
+        raise InputError(f"config: upper_layers is {upper}, and the model has {count}; take 1 to {count}")
+    if upper < count:
+        config.exclude_modules = rf".*\.layers?\.({'|'.join(map(str, range(count - upper)))})\..*|.*pooler.*"
+    return config
 
 
-def add_lora(body: PreTrainedModel, options: ModelConfig, upper: int | None = None) -> PeftModel:
-    """Puts a fresh adapter on a body, or on its last `upper` layers.
-
-    Raises:
-        InputError: The model has no layer that `lora_target_modules` names.
-    """
-    try:
-        model = get_peft_model(body, upper_lora(body, options, upper, "FEATURE_EXTRACTION"))
-    except ValueError as error:
-        raise InputError(f"lora_target_modules: {' '.join(str(error).split())[:200]}") from None
-    assert isinstance(model, PeftModel)
-    return model
+def lora_refusal(error: ValueError) -> Exception:
+    """An InputError where peft refused the layers for LoRA; the error itself where it is about something else."""
+    if "arget modules" not in str(error) and "target_modules" not in str(error):
+        return error
+    return InputError(f"lora_target_modules: {' '.join(str(error).split())[:200]}")
 
 
 def write_base_name(folder: Path, base_model: str) -> None:
     """Names the base model in a saved adapter's `adapter_config.json`, where peft writes its path on this machine."""
     path = folder / ADAPTER_CONFIG
     write_json(path, json.loads(path.read_text(encoding="utf-8")) | {"base_model_name_or_path": base_model})
-
-
-_LORA_FIELDS = {
-    "lora_r": "r",
-    "lora_alpha": "lora_alpha",
-    "use_rslora": "use_rslora",
-    "use_dora": "use_dora",
-}
 
 
 def starting_card(folder: Path, kind: str, options: ModelConfig) -> JudgeCard:
@@ -147,8 +116,10 @@ def starting_card(folder: Path, kind: str, options: ModelConfig) -> JudgeCard:
         )
     options.model_name_or_path = card.base_model
     options.model_revision = card.base_revision or "main"
-    if card.quantization is not None:
-        set_quantization(options, card.quantization)
+    if (quantization := card.quantization) is not None:  # the adapter corrects what quantising changed
+        options.load_in_4bit, options.load_in_8bit = quantization.bits == 4, quantization.bits == 8
+        options.use_bnb_nested_quant, options.dtype = quantization.nested, quantization.dtype
+        options.bnb_4bit_quant_type = quantization.type or options.bnb_4bit_quant_type
     adapter = folder / ADAPTER_CONFIG
     if not adapter.is_file():
         raise InputError(
@@ -156,8 +127,8 @@ def starting_card(folder: Path, kind: str, options: ModelConfig) -> JudgeCard:
         )
     with damage_explained(folder):
         shape = json.loads(read_text(adapter))
-        for field, name in _LORA_FIELDS.items():
-            setattr(options, field, shape[name])
+        options.lora_r, options.lora_alpha = shape["r"], shape["lora_alpha"]
+        options.use_rslora, options.use_dora = shape["use_rslora"], shape["use_dora"]
     return card
 
 

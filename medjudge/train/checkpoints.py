@@ -17,6 +17,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 from medjudge.errors import InputError, notify
 from medjudge.files import read_json
 from medjudge.judge.card import CURVES_FILE
+from medjudge.train.arguments import CHECKPOINTS, TENSORBOARD
 from medjudge.train.checks import NotFiniteError
 
 
@@ -67,7 +68,6 @@ class TimedCheckpoints(TrainerCallback):
         control.should_log |= control.should_save or control.should_evaluate
 
 
-CHECKPOINTS, TENSORBOARD = "checkpoints", "training/tensorboard"
 _STAGING = ".staging"
 
 

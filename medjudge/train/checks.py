@@ -1,6 +1,5 @@
 """Refusals of a training run, before it begins and while it runs, each in one line that says how to fix it."""
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import isfinite
@@ -16,21 +15,11 @@ from medjudge.errors import InputError, notify
 from medjudge.judge.folder import CARD_FILE, JudgeCard
 from medjudge.models.hardware import is_out_of_memory, return_freed_memory
 from medjudge.records import TrainingLine
-from medjudge.train.arguments import TRAINABLE_STYLES, JudgeArguments
+from medjudge.train.arguments import TRAINABLE_STYLES, JudgeArguments, deepspeed_on_cpu
 from medjudge.train.kinds import KINDS
 
 FEW_STEPS = 100
 """Optimizer steps below which training is too short for a schedule of warm-up and decay to mean much."""
-
-
-def under_deepspeed() -> bool:
-    """True if `accelerate launch` started this process with DeepSpeed."""
-    return os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true"
-
-
-def deepspeed_on_cpu() -> bool:
-    """True if it did, and the user chose DeepSpeed's CPU accelerator."""
-    return under_deepspeed() and os.environ.get("DS_ACCELERATOR") == "cpu"
 
 
 def require_possible(

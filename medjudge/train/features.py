@@ -80,17 +80,15 @@ def read_training_lines(path: Path) -> list[TrainingLine]:
 
 def require_disjoint(data: TrainingData) -> None:
     """Raises InputError where a conversation, or the text of a question, is on both sides of the split."""
-    conversations, questions = [names(data.train) & names(data.validation) for names in (_conversations, question_ids)]
+    sides = (data.train, data.validation)
+    conversations = set.intersection(*({line.question.group for line in side} for side in sides))
+    questions = set.intersection(*map(question_ids, sides))
     for what, shared in (("conversations", conversations), ("questions", questions)):
         if shared:
             raise InputError(
                 f"{len(shared)} {what} stand in the training and in the validation file (such as {min(shared)}); "
                 "split them again with `medjudge distill`"
             )
-
-
-def _conversations(lines: Sequence[TrainingLine]) -> set[str]:
-    return {line.question.group for line in lines}
 
 
 def question_ids(lines: Sequence[TrainingLine]) -> set[str]:
@@ -144,7 +142,10 @@ def encoded_lines(
     style: Style,
     scheme: Scheme,
 ) -> list[Row | None]:
-    """Rows of `generative_dataset`; None where the prompt leaves no room for the answer in the window.
+    """Rows of lines for a generative judge; None where the prompt leaves no room for the answer in the window.
+
+    A row has `input_ids`, `labels`, `score_at` (position of the score), `probabilities`, `level`, `weight`, and `cut`,
+    the tokens of the answer that did not fit.
 
     A reply is the level's token and, where the line has one, the rationale on the next line. `labels` holds what the
     language loss is on: the rationale and the end of the reply, and -100 elsewhere. The score has a loss of its own.
@@ -179,14 +180,6 @@ def _encoded(
         "weight": line.weight,
         "cut": prompt.answer_tokens_cut,
     }
-
-
-def generative_dataset(rows: Sequence[Row]) -> Dataset:
-    """Columns `input_ids`, `labels`, `score_at` (position of the score), `probabilities`, `level`, `weight`, `cut`.
-
-    `cut` is how many tokens of the answer did not fit.
-    """
-    return Dataset.from_list(list(rows))
 
 
 def data_with_room(

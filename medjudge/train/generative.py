@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,22 +27,15 @@ from medjudge.models.loading import load_causal_lm
 from medjudge.models.quantization import require_bitsandbytes
 from medjudge.models.tree_attention import path_ends, tree_mask
 from medjudge.scheme import LLMEVAL_MED, Scheme
-from medjudge.train.adapters import adapter_to_train, keep_differentiable, quantization_of, upper_lora
+from medjudge.train.adapters import adapter_to_train, keep_differentiable, lora_config, lora_refusal, quantization_of
 from medjudge.train.arguments import JudgeArguments
-from medjudge.train.features import TrainingData, generative_dataset
+from medjudge.train.features import TrainingData
 from medjudge.train.judge_trainer import JudgeTrainer, language_loss, regression_loss, score_loss
 from medjudge.train.kept_states import KeptStates, kept_states
 from medjudge.train.packs import packed, require_separate_branches, require_separate_lines, tree_packed
 from medjudge.train.temperature import agreement_measures, generative_levels
 
 _TEXT = ("input_ids", "attention_mask", "position_ids")
-
-
-class LossWeights(NamedTuple):
-    """Weights of the losses on the score, relative to the language loss on the rest of the reply."""
-
-    score: float = 1.0
-    regression: float = 1.0
 
 
 class GenerativeTrainer(JudgeTrainer, SFTTrainer):
@@ -55,7 +48,8 @@ class GenerativeTrainer(JudgeTrainer, SFTTrainer):
     and levels.
     """
 
-    loss_weights = LossWeights()
+    score_weight = regression_weight = 1.0
+    """Of the losses on the score, relative to the language loss on the rest of the reply."""
     scheme: Scheme = LLMEVAL_MED
     states: KeptStates | None = None
 
@@ -93,7 +87,7 @@ class GenerativeTrainer(JudgeTrainer, SFTTrainer):
         mode = "train" if self.model.training else "eval"
         for name, values in each.items():
             self._metrics[mode][name].append(float((values.detach() * weight).sum() / weight.sum()))
-        factors = (1.0, self.loss_weights.score, self.loss_weights.regression)
+        factors = (1.0, self.score_weight, self.regression_weight)
         total = sum(factor * values for factor, values in zip(factors, each.values(), strict=True))
         loss = self.of_step((total * weight).sum() / weight.sum(), weight, num_items_in_batch)
         return (loss, levels.detach()) if return_outputs else loss
@@ -136,7 +130,7 @@ def _predictions(
 
 
 def collate(rows: list[dict[str, Any]], pad_id: int) -> dict[str, torch.Tensor]:
-    """Rows of `generative_dataset`, or packs of them, as tensors.
+    """Rows of `encoded_lines`, or packs of them, as tensors.
 
     Rows are padded on the left, so that replies end in one column. Packs make one sequence without padding and
     without attention mask: positions that begin again tell the model where a line begins. What a line of `tree_packed`
@@ -191,7 +185,7 @@ def generative_datasets(
 ) -> tuple[Dataset, Dataset]:
     """The rows of training and validation, packed as the config says. `data` comes from `data_with_room`."""
     assert training.max_length
-    train, validation = [generative_dataset(lines) for lines in data.encoded]
+    train, validation = [Dataset.from_list(rows) for rows in data.encoded]
     if not training.packing:
         return train, validation
     if not judge.share_prefixes:
@@ -220,15 +214,19 @@ def generative_trainer(
         InputError: The base model cannot be loaded, it has no layer that `lora_target_modules`
             names, an option needs what is not installed, or packed lines would see each other.
     """
-    require_installed(training)
+    if training.use_liger_kernel and find_spec("liger_kernel") is None:
+        raise InputError("config: use_liger_kernel needs liger-kernel; pip install 'medjudge[gpu]', or leave it out")
+    if training.padding_free:
+        raise InputError("config: padding_free is not supported; take packing, which pads nothing either")
     base = load_for_training(model, judge.start_folder)
     train, validation = generative_datasets(judge, training, tokenizer, data)
-    if judge.share_prefixes:
-        require_separate_branches(on_device(base, training))
-    elif training.packing:
-        require_separate_lines(on_device(base, training))
+    if training.packing:
+        # A quantised model was loaded where it is trained.
+        on_device = base if getattr(base, "is_quantized", False) else base.to(training.device)
+        (require_separate_branches if judge.share_prefixes else require_separate_lines)(on_device)
     training.packing = False  # TRL's own would drop the targets of the score
-    keep_columns(training)
+    # The columns of the batches are not arguments of the model's forward.
+    training.remove_unused_columns, training.label_names = False, ["labels"]
     training.dataset_kwargs = {"skip_prepare_dataset": True}
     pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
     try:
@@ -240,22 +238,14 @@ def generative_trainer(
             eval_dataset=validation,
             processing_class=tokenizer,
             compute_metrics=validation_metrics,
-            peft_config=None if judge.start_from else upper_lora(base, model, judge.upper_layers),
+            peft_config=None if judge.start_from else lora_config(base, model, judge.upper_layers),
         )
     except ValueError as error:
         raise lora_refusal(error) from None
     trainer.states = kept_states(trainer.model.get_base_model(), training)
-    trainer.loss_weights = LossWeights(judge.score_loss_weight, judge.regression_weight)
+    trainer.score_weight, trainer.regression_weight = judge.score_loss_weight, judge.regression_weight
     trainer.scheme = data.scheme
     return trainer
-
-
-def require_installed(training: SFTConfig) -> None:
-    """Raises InputError where an option needs what is not installed, or what these trainers do not do."""
-    if training.use_liger_kernel and find_spec("liger_kernel") is None:
-        raise InputError("config: use_liger_kernel needs liger-kernel; pip install 'medjudge[gpu]', or leave it out")
-    if training.padding_free:
-        raise InputError("config: padding_free is not supported; take packing, which pads nothing either")
 
 
 def load_for_training(options: ModelConfig, start_from: Path | None = None) -> PreTrainedModel | PeftModel:
@@ -281,24 +271,6 @@ def load_for_training(options: ModelConfig, start_from: Path | None = None) -> P
     if start_from is None:
         return model
     return adapter_to_train(model, start_from)
-
-
-def on_device(model: Any, training: SFTConfig) -> Any:
-    """The model on the device that it is trained on; a quantised one was loaded there."""
-    return model if getattr(model, "is_quantized", False) else model.to(training.device)
-
-
-def lora_refusal(error: ValueError) -> Exception:
-    """An InputError where a trainer refused the layers for LoRA; the error itself where it is about something else."""
-    if "arget modules" not in str(error) and "target_modules" not in str(error):
-        return error
-    return InputError(f"lora_target_modules: {' '.join(str(error).split())[:200]}")
-
-
-def keep_columns(training: SFTConfig) -> None:
-    """Keeps the columns of the batches, which are not arguments of the model's forward."""
-    training.remove_unused_columns = False
-    training.label_names = ["labels"]
 
 
 def readable(model: Any) -> Any:

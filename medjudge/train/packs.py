@@ -46,7 +46,7 @@ def tree_packs(rows: Sequence[dict[str, Any]], max_length: int, mixed: int | Non
     """Puts lines that begin alike together.
 
     Args:
-        rows: Rows of `generative_dataset`.
+        rows: Rows of `encoded_lines`.
         max_length: The most tokens of a pack, shared ones counted once.
         mixed: About how many tokens packs have that mix questions, with `TOGETHER` lines of each: a beginning too short
             to be worth sharing counts once and is read anew. All lines stay together if None.

@@ -15,8 +15,8 @@ from transformers import PreTrainedTokenizerBase, PrinterCallback, TrainerCallba
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
 from medjudge.models.hardware import peak_of_process
+from medjudge.train.arguments import TrainingConfig
 from medjudge.train.checks import FEW_STEPS, batch_size, memory_explained
-from medjudge.train.command_line import TrainingConfig
 from medjudge.train.features import TrainingData
 from medjudge.train.kinds import KINDS
 from medjudge.train.ordinal import without_dropout

@@ -14,7 +14,7 @@ from medjudge.errors import notify
 from medjudge.judge.card import CURVES_FILE
 from medjudge.plot_style import ACCENT, INK, LINE, SOFT, STYLE
 from medjudge.screen import ProgressBar, progress_bar, say
-from medjudge.train.checkpoints import TENSORBOARD
+from medjudge.train.arguments import TENSORBOARD
 
 _SECONDS_BETWEEN_LINES = 30
 _SHOWN = {

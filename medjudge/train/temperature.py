@@ -1,7 +1,7 @@
 """Fits the temperature of a judge on validation answers, so that its probabilities are calibrated."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -103,11 +103,4 @@ def agreement_measures(rows: np.ndarray, level: np.ndarray) -> dict[str, float]:
     return {
         "quadratic_kappa": 0.0 if np.isnan(kappa) else kappa,
         "usable_agreement": float(usable_agreement(counts)),
-    }
-
-
-def as_card(calibration: Calibration) -> dict[str, Any]:
-    """A calibration as the judge card keeps it."""
-    return {
-        name: round(value, 4) if isinstance(value, float) else value for name, value in calibration._asdict().items()
     }

@@ -18,12 +18,12 @@ from medjudge.models.loading import base_name, commit, located
 from medjudge.models.packaged import source_of
 from medjudge.rubrics.render import Style, prompt_hashes
 from medjudge.train.adapters import quantization_of, seen_before
+from medjudge.train.arguments import TrainingConfig
 from medjudge.train.checkpoints import kept_step
 from medjudge.train.checks import batch_size
-from medjudge.train.command_line import TrainingConfig
 from medjudge.train.features import TrainingData, question_ids
 from medjudge.train.kinds import KINDS
-from medjudge.train.temperature import Calibration, agreement_measures, as_card, calibrated
+from medjudge.train.temperature import Calibration, agreement_measures, calibrated
 
 _MEASURES = ("eval_loss", "eval_quadratic_kappa", "eval_usable_agreement", "eval_score_mass")
 
@@ -104,7 +104,10 @@ def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, s
             **_hyperparameters(training),
             "lora_r": model.lora_r,
             "lora_alpha": model.lora_alpha,
-            "calibration": as_card(outcome.calibration),
+            "calibration": {
+                name: round(value, 4) if isinstance(value, float) else value
+                for name, value in outcome.calibration._asdict().items()
+            },
             "validation": outcome.validation,
             "untuned": outcome.untuned,
             "loss": [[entry["step"], round(entry["loss"], 6)] for entry in outcome.history if "loss" in entry],

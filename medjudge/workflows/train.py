@@ -20,8 +20,7 @@ from medjudge.models.loading import in_hub_cache, load_config, load_tokenizer, w
 from medjudge.screen import say
 from medjudge.shipped import config_file, shipped
 from medjudge.train.adapters import starting_card
-from medjudge.train.arguments import JudgeArguments
-from medjudge.train.command_line import parse_arguments
+from medjudge.train.arguments import JudgeArguments, parse_arguments
 from medjudge.train.features import read_training_data
 from medjudge.train.plan import TrainingPlan, plan_of
 from medjudge.workflows.distill import TRAIN_FILE, VALIDATION_FILE, DistillOptions, distill_training_set

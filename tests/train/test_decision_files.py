@@ -10,7 +10,7 @@ from medjudge.judge.decision import decision_request, write_decision_files
 from medjudge.judge.folder import load_judge
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_tokenizer
-from medjudge.train.command_line import parse_arguments
+from medjudge.train.arguments import parse_arguments
 
 
 def test_the_decision_pipeline_of_transformers_gives_the_judges_probabilities(

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from train_judge import main as train_judge
 
 from medjudge.judge.folder import load_judge, read_card
-from medjudge.train.command_line import parse_arguments
+from medjudge.train.arguments import parse_arguments
 
 LOSS_TOLERANCE = 1e-4
 """Relative, of each step's loss: sums of 32-bit numbers in another order, through six steps of Adam."""

@@ -12,7 +12,7 @@ from transformers import Trainer
 
 from medjudge.judge.folder import read_card
 from medjudge.train import trained_card as card_module
-from medjudge.train.command_line import parse_arguments
+from medjudge.train.arguments import parse_arguments
 from medjudge.train.features import read_training_lines
 from medjudge.train.generative import GenerativeTrainer
 from medjudge.train.judge_trainer import JudgeTrainer

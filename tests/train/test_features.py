@@ -11,8 +11,7 @@ from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_tokenizer
 from medjudge.records import TrainingLine
 from medjudge.train import features
-from medjudge.train.arguments import TRAINABLE_STYLES
-from medjudge.train.command_line import parse_arguments
+from medjudge.train.arguments import TRAINABLE_STYLES, parse_arguments
 from medjudge.train.features import TrainingData, data_with_room, read_training_lines, require_disjoint
 from medjudge.train.generative import generative_trainer
 from medjudge.train.packs import packed

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from medjudge.errors import InputError
-from medjudge.train.command_line import parse_arguments
+from medjudge.train.arguments import parse_arguments
 from medjudge.train.kinds import KINDS
 
 FILES = {"train_file": "train.jsonl", "validation_file": "validation.jsonl", "output_dir": "judge"}

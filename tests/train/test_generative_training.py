@@ -18,8 +18,7 @@ from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.records import TrainingLine
-from medjudge.train.arguments import TRAINABLE_STYLES, JudgeArguments
-from medjudge.train.command_line import parse_arguments
+from medjudge.train.arguments import TRAINABLE_STYLES, JudgeArguments, parse_arguments
 from medjudge.train.features import TrainingData, data_with_room, read_training_lines
 from medjudge.train.generative import GenerativeTrainer, collate, generative_trainer
 from medjudge.train.packs import require_separate_lines

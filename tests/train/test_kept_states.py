@@ -15,8 +15,7 @@ from trl import ModelConfig, SFTConfig
 
 from medjudge.judge.adapter import check_adapter_config, merge_adapter
 from medjudge.models.loading import load_causal_lm, load_tokenizer
-from medjudge.train.arguments import JudgeArguments
-from medjudge.train.command_line import parse_arguments
+from medjudge.train.arguments import JudgeArguments, parse_arguments
 from medjudge.train.features import TrainingData, data_with_room, read_training_lines
 from medjudge.train.generative import GenerativeTrainer, generative_trainer
 

@@ -13,8 +13,8 @@ from recipe_runs import REPOSITORY
 from train_judge import main as train_judge
 
 from medjudge.judge.folder import read_card
+from medjudge.train.arguments import parse_arguments
 from medjudge.train.checkpoints import last_checkpoint
-from medjudge.train.command_line import parse_arguments
 
 BY_THE_CLOCK = {
     "save_strategy": "best",

@@ -9,7 +9,7 @@ from train_judge import main as train_judge
 from medjudge.errors import InputError
 from medjudge.judge.folder import read_card
 from medjudge.records import TrainingLine
-from medjudge.train.command_line import parse_arguments
+from medjudge.train.arguments import parse_arguments
 from medjudge.train.features import read_training_lines
 
 

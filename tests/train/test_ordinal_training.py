@@ -11,7 +11,7 @@ from medjudge.judge.folder import load_judge
 from medjudge.judge.ordinal_input import ANSWER
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_encoder, load_tokenizer
-from medjudge.train.command_line import parse_arguments
+from medjudge.train.arguments import parse_arguments
 from medjudge.train.features import encoded_row, ordinal_dataset, read_training_lines
 
 CPU = torch.device("cpu")

@@ -12,7 +12,7 @@ from train_judge import main as train_judge
 
 from medjudge.judge.folder import read_card
 from medjudge.models.hardware import cpu_has_bf16
-from medjudge.train.command_line import parse_arguments
+from medjudge.train.arguments import parse_arguments
 from medjudge.train.generative import GenerativeTrainer
 from medjudge.train.ordinal import without_dropout
 

@@ -12,7 +12,7 @@ from train_judge import main as train_judge
 from medjudge.judge.folder import read_card
 from medjudge.train import ordinal as ordinal_module
 from medjudge.train import progress as progress_module
-from medjudge.train.command_line import parse_arguments
+from medjudge.train.arguments import parse_arguments
 from medjudge.train.progress import write_curves
 
 HISTORY = [

@@ -22,8 +22,8 @@ from medjudge.models.quantization import Quantization
 from medjudge.models.tree_attention import TREE_ATTENTION
 from medjudge.records import TrainingLine
 from medjudge.train.adapters import quantization_of, starting_card
+from medjudge.train.arguments import parse_arguments
 from medjudge.train.checkpoints import kept_step
-from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import read_training_lines
 from medjudge.train.generative import GenerativeTrainer
 

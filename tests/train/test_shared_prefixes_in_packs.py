@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from datasets import Dataset
 from recipe_runs import changed, encoded_lines
 from torch.nn import functional
 from train_judge import main as train_judge
@@ -17,9 +18,8 @@ from medjudge.errors import InputError
 from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.models.tree_attention import branches, path_ends, seen, tree_attention, tree_mask
 from medjudge.records import TrainingLine
-from medjudge.train.arguments import JudgeArguments
-from medjudge.train.command_line import parse_arguments
-from medjudge.train.features import TrainingData, data_with_room, generative_dataset, read_training_lines
+from medjudge.train.arguments import JudgeArguments, parse_arguments
+from medjudge.train.features import TrainingData, data_with_room, read_training_lines
 from medjudge.train.generative import GenerativeTrainer, collate, generative_trainer
 from medjudge.train.packs import require_separate_branches, tree_packed, tree_packs
 from medjudge.train.plan import row_tokens
@@ -131,7 +131,7 @@ def test_packs_keep_to_their_limit_and_every_line_is_in_one(lines, tiny_lm) -> N
     rows = encoded_lines(lines, load_tokenizer(str(tiny_lm)), 4096)
     longest = max(len(row["input_ids"]) for row in rows)
     limit = longest + 200
-    packs = tree_packed(generative_dataset(rows), limit)
+    packs = tree_packed(Dataset.from_list(rows), limit)
     assert 2 < len(packs) < len(lines)
     tokens = [collate([pack], 0)["input_ids"].numel() for pack in packs]
     assert tokens == [row_tokens(pack) for pack in packs]

@@ -15,7 +15,7 @@ from train_judge import main as train_judge
 from medjudge.distill.training_set import people_last
 from medjudge.files import file_sha256
 from medjudge.judge.folder import read_card
-from medjudge.train.command_line import parse_arguments
+from medjudge.train.arguments import parse_arguments
 from medjudge.train.features import question_ids, read_training_lines
 
 

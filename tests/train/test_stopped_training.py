@@ -11,7 +11,7 @@ from transformers import Trainer
 
 from medjudge.errors import InputError
 from medjudge.judge.folder import read_card
-from medjudge.train.command_line import parse_arguments
+from medjudge.train.arguments import parse_arguments
 
 CPU = torch.device("cpu")
 

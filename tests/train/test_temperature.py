@@ -23,7 +23,7 @@ from medjudge.train import generative as generative_module
 from medjudge.train import ordinal as ordinal_module
 from medjudge.train import temperature as temperature_module
 from medjudge.train import trained_card as card_module
-from medjudge.train.command_line import parse_arguments
+from medjudge.train.arguments import parse_arguments
 from medjudge.train.features import ordinal_dataset, read_training_lines
 from medjudge.train.temperature import (
     AtTemperature,

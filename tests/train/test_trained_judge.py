@@ -18,7 +18,7 @@ from medjudge.judge.protocol import Assignment, assignments
 from medjudge.models.loading import load_encoder
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run
-from medjudge.train.command_line import parse_arguments
+from medjudge.train.arguments import parse_arguments
 from medjudge.train.features import read_training_lines
 from medjudge.train.kinds import KINDS
 from medjudge.train.ordinal import save_ordinal

@@ -10,7 +10,7 @@ from train_judge import main as train_judge
 
 from medjudge.errors import InputError
 from medjudge.judge.open import built_in_folder
-from medjudge.train.command_line import parse_arguments
+from medjudge.train.arguments import parse_arguments
 
 REPOSITORY = Path(__file__).parent.parent.parent
 

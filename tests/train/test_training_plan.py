@@ -9,7 +9,7 @@ from recipe_runs import REPOSITORY, changed
 
 from medjudge.errors import InputError
 from medjudge.models.loading import load_tokenizer
-from medjudge.train.command_line import parse_arguments
+from medjudge.train.arguments import parse_arguments
 from medjudge.train.features import TrainingData, read_training_lines
 from medjudge.train.judge_trainer import JudgeTrainer
 from medjudge.train.kinds import KINDS
