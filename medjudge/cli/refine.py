@@ -135,7 +135,7 @@ def _print_disagreements(screen: "Console", refinement: "Refinement") -> None:
             f"{finding.shift:+.1f}",
             f"{finding.size:.1f} ({finding.noise:.1f})",
             f"{finding.adjusted_p:.3f}" if finding.adjusted_p >= 0.001 else "<0.001",
-            finding.causes[0].kind.text,
+            finding.causes[0].kind.value,
             finding.causes[0].evidence,
         )
     if refinement.findings:

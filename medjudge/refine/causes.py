@@ -23,29 +23,15 @@ from medjudge.validation.answers import Pairs
 
 
 class CauseKind(Enum):
-    """A possible cause of a disagreement between judge and physicians."""
+    """A possible cause of a disagreement between judge and physicians, in the words that users and proposers read."""
 
-    JUDGE_MISREAD = "judge_misread"
-    POINT_MISSING = "point_missing"
-    REFERENCE_DISPUTABLE = "reference_disputable"
-    SAFETY_OVERLOOKED = "safety_overlooked"
-    LEVEL_AMBIGUOUS = "level_ambiguous"
-    PHYSICIANS_DISAGREE = "physicians_disagree"
+    JUDGE_MISREAD = "judge misread"
+    POINT_MISSING = "checklist point missing"
+    REFERENCE_DISPUTABLE = "reference disputable"
+    SAFETY_OVERLOOKED = "safety overlooked"
+    LEVEL_AMBIGUOUS = "rubric level ambiguous"
+    PHYSICIANS_DISAGREE = "physicians disagree with each other"
 
-    @property
-    def text(self) -> str:
-        """The cause in the words that users and proposers read."""
-        return _TEXTS[self]
-
-
-_TEXTS = {
-    CauseKind.JUDGE_MISREAD: "judge misread",
-    CauseKind.POINT_MISSING: "checklist point missing",
-    CauseKind.REFERENCE_DISPUTABLE: "reference disputable",
-    CauseKind.SAFETY_OVERLOOKED: "safety overlooked",
-    CauseKind.LEVEL_AMBIGUOUS: "rubric level ambiguous",
-    CauseKind.PHYSICIANS_DISAGREE: "physicians disagree with each other",
-}
 
 _FAR_APART = 1.0
 """Mean distance of two physicians, in levels, from which on their own disagreement may be the cause."""
@@ -64,7 +50,7 @@ class Cause(NamedTuple):
     evidence: str
 
     def as_json(self) -> dict[str, str]:
-        return {"name": self.kind.text, "evidence": self.evidence}
+        return {"name": self.kind.value, "evidence": self.evidence}
 
 
 def question_causes(

@@ -57,7 +57,7 @@ class Finding(NamedTuple):
             "size": round(self.size, 3),
             "noise": round(self.noise, 3),
             "adjusted_p": float(f"{self.adjusted_p:.3g}"),
-            "cause_suggested": self.causes[0].kind.text,
+            "cause_suggested": self.causes[0].kind.value,
             "evidence": self.causes[0].evidence,
             "also": [cause.as_json() for cause in self.causes[1:]],
         }

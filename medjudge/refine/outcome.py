@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from medjudge.files import write_json, write_whole
+from medjudge.files import write_whole
 from medjudge.records import Question
 from medjudge.refine.findings import Finding, FlawedQuestions
 from medjudge.refine.material import Material, Rounds, Target, Unscored, text_sha256, write_lines
@@ -111,7 +111,7 @@ class Refinement:
             f"{self.held_out_answers} of them held out",
             f"{len(self.findings)} disagreements beyond noise (false discovery rate {self.fdr:g})",
         ]
-        causes = Counter(finding.causes[0].kind.text for finding in self.findings)
+        causes = Counter(finding.causes[0].kind.value for finding in self.findings)
         lines += [f"  {count}: {cause}" for cause, count in causes.most_common()]
         if self.revision is not None:
             lines.append(f"{self.revision.counts.proposed} proposals, {len(self.revision.kept)} kept")
@@ -133,7 +133,7 @@ class Refinement:
             "unscored_why": self.unscored.reasons,
             "fdr": self.fdr,
             "disagreements": [finding.line() for finding in self.findings],
-            "causes": dict(Counter(finding.causes[0].kind.text for finding in self.findings)),
+            "causes": dict(Counter(finding.causes[0].kind.value for finding in self.findings)),
             "flawed_items": self.flawed.as_json(),
             "proposals": None,
             "kept": [],
@@ -205,11 +205,6 @@ def write_changes(folder: Path, material: Material, changes: Sequence[Change]) -
     write_records(folder / "questions.jsonl", changed_questions(list(material.questions.values()), changes))
 
 
-def write_summary(refinement: Refinement) -> None:
-    """Write `summary.json`."""
-    write_json(refinement.folder / "summary.json", refinement.as_json())
-
-
 def _change_json(change: Change) -> dict[str, Any]:
     numbers = {
         name: None if value is None else float(f"{value:.3g}") for name, value in change.decision.numbers().items()
@@ -243,30 +238,13 @@ def version_lines(changes: Sequence[Change]) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = []
     for proposal, before, decision, held_out in changes:
         target, original = proposal.target._asdict(), text_sha256(before)
-        lines.append(
-            {
-                **target,
-                "version": "as it was",
-                "sha256": original,
-                "held_out": _agreement(held_out, after=False),
-                "text": before,
-            }
-        )
-        lines.append(
-            {
-                **target,
-                "version": "proposed",
-                "sha256": text_sha256(proposal.text or ""),
-                "parent": original,
-                "by": proposal.by,
-                "cause_suggested": proposal.cause,
-                "kept": decision.kept,
-                "why": decision.why,
-                **{name: None if value is None else rounded(value) for name, value in decision.numbers().items()},
-                "held_out": _agreement(held_out, after=True),
-                "text": proposal.text,
-            }
-        )
+        how = {"parent": original, "by": proposal.by, "cause_suggested": proposal.cause}
+        how |= {"kept": decision.kept, "why": decision.why}
+        how |= {name: None if value is None else rounded(value) for name, value in decision.numbers().items()}
+        for version, text, made in (("as it was", before, {}), ("proposed", proposal.text or "", how)):
+            agreement = _agreement(held_out, after=bool(made))
+            named = {**target, "version": version, "sha256": text_sha256(text)}
+            lines.append({**named, **made, "held_out": agreement, "text": text})
     return lines
 
 

@@ -103,7 +103,7 @@ def checklist_prompt(
         shown: The question's answers that a proposal may be made from; held-out ones must not be among them.
     """
     text = _template(languages_of(scheme).text(question.language, "refine_checklist.md")).render(
-        cause=cause.kind.text,
+        cause=cause.kind.value,
         evidence=neutralise(cause.evidence),
         earlier=[neutralise(turn) for turn in earlier],
         question=neutralise(question.prompt),
@@ -124,7 +124,7 @@ def rubric_prompt(name: str, before: str, cause: Cause, shown: Sequence[Shown], 
     """
     language = name.rpartition(".")[2]
     text = _template(languages_of(scheme).text(language, "refine_rubric.md")).render(
-        cause=cause.kind.text,
+        cause=cause.kind.value,
         evidence=neutralise(cause.evidence),
         before=before,
         answers=[
@@ -206,7 +206,7 @@ def _proposal(prompt: Prompt, by: str, reply: str | None, reading: Reading) -> P
         kind=prompt.target.kind,
         name=prompt.target.name,
         by=by,
-        cause=prompt.cause.kind.text,
+        cause=prompt.cause.kind.value,
         prompt_sha256=prompt.sha256,
         reply=reply,
         **reading._asdict(),
@@ -246,21 +246,17 @@ Made = Sequence[tuple[Prompt, Proposal]]
 """Prompts, each with the proposal that answers it."""
 
 
-class Requests(NamedTuple):
-    """The prompts, and how many disagreements have none: reason -> count."""
-
-    prompts: list[Prompt]
-    left_out: dict[str, int]
-
-
 def proposal_requests(
     material: Material, findings: Sequence[Finding], readable: frozenset[TargetKind], limit: int | None
-) -> Requests:
+) -> tuple[list[Prompt], dict[str, int]]:
     """A prompt for each disagreement that a change could resolve and that held-out answers can decide.
 
     Args:
         readable: The kinds of text that the judge takes a new version of.
         limit: The most prompts; None for no limit.
+
+    Returns:
+        The prompts, and how many disagreements have none: reason -> count.
     """
     prompts: list[Prompt] = []
     left_out: Counter[str] = Counter()
@@ -272,7 +268,7 @@ def proposal_requests(
         if target.kind not in readable:
             left_out[f"the judge cannot use a new {target.kind}"] += 1
         elif cause.kind is CauseKind.PHYSICIANS_DISAGREE:
-            left_out[cause.kind.text] += 1
+            left_out[cause.kind.value] += 1
         elif not rows.held_out.any():
             left_out["no held-out answer to decide by"] += 1
         elif limit is not None and len(prompts) == limit:
@@ -286,7 +282,7 @@ def proposal_requests(
             question = material.questions[target.name]
             answers = [shown[material.keys[row]] for row in np.flatnonzero(rows.proposing)]
             prompts.append(checklist_prompt(question, earlier[question.id], cause, answers, material.scheme))
-    return Requests(prompts, dict(left_out))
+    return prompts, dict(left_out)
 
 
 def _shown_answers(material: Material) -> dict[AnswerKey, Shown]:

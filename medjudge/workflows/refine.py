@@ -9,6 +9,7 @@ from medjudge.chat_api.client import check_server
 from medjudge.chat_api.spending import Spending
 from medjudge.chat_api.transport import server_model
 from medjudge.errors import InputError
+from medjudge.files import write_json
 from medjudge.judge.folder import CARD_FILE, KINDS, read_card
 from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge
 from medjudge.models.hardware import choose_device
@@ -31,7 +32,6 @@ from medjudge.refine.outcome import (
     joint_agreement,
     write_changes,
     write_findings,
-    write_summary,
 )
 from medjudge.refine.proposals import proposal_requests
 from medjudge.refine.proposers import ApiProposer, EditorProposer, LocalProposer, Proposer, make_proposals
@@ -153,7 +153,7 @@ def refine_checklists(
             revision=revision,
             why_not_refinable=why_not_refinable(judge_ref),
         )
-        write_summary(refinement)
+        write_json(folder / "summary.json", refinement.as_json())
     return refinement
 
 

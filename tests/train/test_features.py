@@ -1,19 +1,20 @@
 import json
+from pathlib import Path
 
 import pytest
 from datasets import Dataset
-from recipe_runs import encoded_lines
+from recipe_runs import encoded_lines, write_lines
+from train_judge import main as train_judge
 
 from medjudge.errors import InputError
+from medjudge.judge.folder import read_card
 from medjudge.judge.generative import reason_tokens
 from medjudge.judge.prompts import encode_prompt
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_tokenizer
 from medjudge.records import TrainingLine
-from medjudge.train import features
 from medjudge.train.arguments import TRAINABLE_STYLES, parse_arguments
-from medjudge.train.features import TrainingData, data_with_room, read_training_lines, require_disjoint
-from medjudge.train.generative import generative_trainer
+from medjudge.train.features import TrainingData, read_training_lines, require_disjoint
 from medjudge.train.packs import packed
 
 
@@ -41,32 +42,13 @@ def test_training_sees_exactly_the_tokens_that_judging_sees(style, training_file
         assert heard == (text.replace(str(line.level), "", 1) + tokenizer.eos_token if rationale else "")
 
 
-def test_a_long_rationale_is_cut_and_the_answer_is_not(tiny_lm, question, answer) -> None:
+@pytest.mark.parametrize("times", [1, 2000])
+def test_a_full_window_cuts_the_rationale_and_leaves_the_prompt_of_the_judge(times, tiny_lm, question, answer) -> None:
     tokenizer = load_tokenizer(str(tiny_lm))
     line = TrainingLine(
         question=question(),
         earlier=[],
-        answer=answer(text="Take four grams."),
-        level=2,
-        probabilities=[0, 1, 0, 0, 0],
-        source="teacher",
-        scored_by=["t"],
-        rationale="wrong dose " * 4000,
-    )
-    (row,) = encoded_lines([line], tokenizer, 2048)
-    assert len(row["input_ids"]) <= 2048
-    assert "Take four grams." in tokenizer.decode(row["input_ids"])
-    counted = sum(label != -100 for label in row["labels"])
-    assert reason_tokens(2048) < counted < reason_tokens(2048) + 20
-    assert tokenizer.decode(row["input_ids"][row["score_at"]]) == "2"
-
-
-def test_a_full_window_cuts_the_rationale_and_leaves_the_prompt_of_the_judge(tiny_lm, question, answer) -> None:
-    tokenizer = load_tokenizer(str(tiny_lm))
-    line = TrainingLine(
-        question=question(),
-        earlier=[],
-        answer=answer(text="Take four grams. " * 2000),
+        answer=answer(text="Take four grams. " * times),
         level=2,
         probabilities=[0, 1, 0, 0, 0],
         source="teacher",
@@ -75,9 +57,11 @@ def test_a_full_window_cuts_the_rationale_and_leaves_the_prompt_of_the_judge(tin
     )
     (row,) = encoded_lines([line], tokenizer, 2048)
     judged = encode_prompt(tokenizer, Assignment(line.question, (), line.answer), 2047, "score-first").input_ids
-    assert row["cut"] > 0
+    assert (row["cut"] > 0) == (times > 1)
     assert row["input_ids"][: len(judged)] == judged
-    assert 2040 < len(row["input_ids"]) == len(row["labels"]) <= 2048
+    assert len(row["input_ids"]) == len(row["labels"]) <= 2048
+    counted = sum(label != -100 for label in row["labels"])
+    assert times > 1 or reason_tokens(2048) < counted < reason_tokens(2048) + 20
     assert tokenizer.decode(row["input_ids"][row["score_at"]]) == "2"
 
 
@@ -87,22 +71,6 @@ def test_packs_hold_every_line_once_and_no_more_than_fits() -> None:
     packs = packed(Dataset.from_list(rows), 100)["lines"]
     assert sorted(line["score_at"] for pack in packs for line in pack) == list(range(len(lengths)))
     assert [sum(len(line["input_ids"]) for line in pack) for pack in packs] == [100, 100, 100, 10]
-
-
-def test_a_line_is_encoded_once(training_files, recipe, tiny_lm, tmp_path, monkeypatch) -> None:
-    rendered = []
-    original = features.encode_prompts
-    monkeypatch.setattr(
-        features, "encode_prompts", lambda *a: (rendered.extend(each.answer.key for each in a[1]), original(*a))[1]
-    )
-    arguments = recipe("generative", tiny_lm)
-    judge, model, options = parse_arguments(arguments)
-    options.max_length, options.output_dir = 2048, str(tmp_path / "out")
-    tokenizer, data = load_tokenizer(str(tiny_lm)), TrainingData(*map(read_training_lines, training_files))
-    data = data_with_room(judge, options, tokenizer, data)
-    trainer = generative_trainer(judge, model, options, tokenizer, data)
-    assert len(trainer.train_dataset) == len(data.train)
-    assert sorted(rendered) == sorted(line.answer.key for line in [*data.train, *data.validation])
 
 
 BAD_FIELDS = (
@@ -129,3 +97,33 @@ def test_bad_training_files_are_named(training_files, tmp_path) -> None:
     (tmp_path / "empty.jsonl").touch()
     with pytest.raises(InputError, match="no training line"):
         read_training_lines(tmp_path / "empty.jsonl")
+
+
+def lengthen(file: Path, question_ids: set[str]) -> None:
+    def longer(line: TrainingLine) -> TrainingLine:
+        question = line.question.model_copy(update={"reference": "gave 5 mg of it " * 600})
+        return line.model_copy(update={"question": question}) if line.question.id in question_ids else line
+
+    write_lines(file, [longer(line) for line in read_training_lines(file)])
+
+
+def test_lines_without_room_are_named_and_dropped(training_files, recipe, tiny_lm, tmp_path, capsys) -> None:
+    train = read_training_lines(training_files[0])
+    left_out = train[0].question.id
+    lengthen(training_files[0], {left_out})
+    arguments = recipe("generative", tiny_lm, max_steps=1, eval_strategy="no", save_strategy="no", use_cpu=True)
+    folder = train_judge(*parse_arguments(arguments))
+    kept = [line for line in train if line.question.id != left_out]
+    said = capsys.readouterr().err
+    assert f"{len(train) - len(kept)} of {len(train)} lines dropped" in said
+    assert f"({left_out})" in said
+    card = read_card(folder)
+    assert card.training["answers"] == len(kept)
+    assert left_out not in card.trained_on.question_ids
+
+
+def test_a_file_without_any_line_with_room_is_refused(training_files, recipe, tiny_lm, tmp_path) -> None:
+    lengthen(training_files[1], {line.question.id for line in read_training_lines(training_files[1])})
+    with pytest.raises(InputError, match=r"validation\.jsonl: in all \d+ lines, .*; raise max_length in the config"):
+        train_judge(*parse_arguments(recipe("generative", tiny_lm, use_cpu=True)))
+    assert not (tmp_path / "judges" / "generative").exists()

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from recipe_runs import encoded_lines, score_logits
+from recipe_runs import changed, encoded_lines, good_or_bad, score_logits
 from safetensors.torch import load_file
 from train_judge import main as train_judge
 from trl import ModelConfig, SFTConfig
@@ -107,10 +107,6 @@ def test_the_loss_is_the_weighted_mean_over_lines_of_words_levels_and_expected_l
     assert loss.item() == pytest.approx(expected, rel=1e-4)
 
 
-def test_accumulated_steps_are_one_step_of_all_their_lines(trainer, lines) -> None:
-    assert_same_step(trainer(lines), trainer(lines, per_device_train_batch_size=2, gradient_accumulation_steps=4))
-
-
 def test_packing_changes_nothing_but_the_padding(trainer, lines) -> None:
     packed = trainer(lines, packing=True, max_length=4096)
     assert len(packed.train_dataset) < len(lines)
@@ -134,16 +130,13 @@ def test_packed_lines_do_not_see_each_other(attention, tiny_lm) -> None:
 
 @pytest.mark.parametrize("style", TRAINABLE_STYLES)
 def test_training_learns_what_the_labels_say(style, recipe, tiny_lm, training_files) -> None:
+    def simple(number: int, line: dict) -> None:
+        good_or_bad(number, line)
+        line["question"].update(prompt="How much?", reference="At most 4 g.", checklist=None, category="MK")
+        line["rationale"] = "All wrong." if number % 2 else "All there."
+
     for path in training_files:
-        changed = [json.loads(line) for line in path.read_text().splitlines()]
-        for number, line in enumerate(changed):
-            good = number % 2 == 0
-            line["answer"]["text"] = ("complete correct safe " if good else "wrong dangerous careless ") * 5
-            line["question"].update(prompt="How much?", reference="At most 4 g.", checklist=None, category="MK")
-            line["probabilities"] = [0, 0, 0, 0, 1] if good else [1, 0, 0, 0, 0]
-            line["level"] = 5 if good else 1
-            line["rationale"] = "All there." if good else "All wrong."
-        path.write_text("".join(json.dumps(line) + "\n" for line in changed))
+        changed(path, simple)
     arguments = recipe("generative", tiny_lm, style=style, max_steps=60, eval_steps=60, save_steps=60)
     folder = train_judge(*parse_arguments(arguments))
     card = read_card(folder)
@@ -192,6 +185,8 @@ def test_every_kind_of_lora_trains_saves_loads_and_judges_as_it_was_trained(
         ({"style": "reason-first"}, "style"),
         ({"padding_free": True}, "take packing"),
         ({"pack_length": 512, "packing": True}, "pack_length .* goes with share_prefixes"),
+        ({"share_prefixes": True}, "share_prefixes is a way to pack lines; set packing true"),
+        ({"share_prefixes": True, "packing": True, "attn_implementation": "sdpa"}, "share_prefixes has its own"),
         ({"attn_implementation": "flash_attention_2"}, "attn_implementation flash_attention_2"),
     ],
 )

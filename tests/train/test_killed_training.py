@@ -131,10 +131,3 @@ def test_a_run_that_was_killed_after_its_last_step_takes_no_other(recipe, tiny_e
             train_judge(*parse_arguments(arguments))
     judge = train_judge(*parse_arguments([*arguments, "--resume"]))
     assert losses(judge)[:, 0].tolist() == [1, 2, 3]
-
-
-def test_a_run_without_checkpoints_by_the_clock_has_those_of_its_strategy(recipe, tiny_encoder, stopped, tmp_path):
-    arguments = recipe("ordinal", tiny_encoder, save_minutes=0, max_steps=4)
-    with stopped(step=4), pytest.raises(KeyboardInterrupt):
-        train_judge(*parse_arguments(arguments))
-    assert [path.name for path in (tmp_path / "judges" / "ordinal" / "checkpoints").iterdir()] == ["checkpoint-2"]

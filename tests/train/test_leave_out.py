@@ -89,12 +89,6 @@ def test_a_fold_keeps_the_lines_of_all_others_on_both_sides(line) -> None:
     assert (without_mr.train, without_mr.validation) == ([train[0], train[1], train[4]], validation[:1])
 
 
-def test_a_model_of_the_validation_file_alone_is_left_out_there(line) -> None:
-    train, validation = [line("a", level=1), line("a", level=2)], [line("a", name="v1"), line("b", name="v2")]
-    (fold,) = folds(train, validation, "model", ["b"])
-    assert (fold.train, fold.validation, fold.removed) == (train, validation[:1], 1)
-
-
 def test_folds_that_could_teach_nothing_are_refused(line) -> None:
     both, other = [line("a", level=1), line("b", level=5)], [line("a", name="v1"), line("b", name="v2")]
     with pytest.raises(InputError, match="without model a: no training line is left"):
@@ -131,12 +125,6 @@ def test_models_that_would_share_a_folder_are_refused(training_files, train) -> 
         file.write_text(text)
     with pytest.raises(InputError, match="rename one"):
         train(["org/x", "org--x"])
-
-
-def test_a_missing_config_ends_before_any_training(training_files, no_training, tmp_path) -> None:
-    with pytest.raises(InputError, match=r"c\.yaml: no such file"):
-        train_folds(tmp_path / "c.yaml", *training_files, "model", ["model-a"], tmp_path / "folds")
-    assert not (tmp_path / "folds").exists()
 
 
 def test_what_the_recipe_refuses_is_one_line_with_the_fold(train) -> None:

@@ -39,14 +39,6 @@ def test_the_plot_shows_all_curves_and_the_step_that_was_kept(tmp_path) -> None:
     assert path.read_bytes() == first  # no date, no random names
 
 
-def test_what_was_not_logged_is_said_to_be_missing(tmp_path) -> None:
-    assert write_curves(tmp_path / "a.svg", HISTORY[:2], None)
-    assert "not measured" in (tmp_path / "a.svg").read_text()
-    assert "kept" not in (tmp_path / "a.svg").read_text()
-    assert not write_curves(tmp_path / "b.svg", [{"step": 1, "train_loss": 1.0}], None)
-    assert not (tmp_path / "b.svg").exists()
-
-
 def test_the_judge_is_the_checkpoint_with_the_highest_quadratic_kappa(
     recipe, tiny_encoder, training_files, monkeypatch
 ) -> None:
@@ -66,13 +58,6 @@ def test_the_judge_is_the_checkpoint_with_the_highest_quadratic_kappa(
     assert len(set(kappas.values())) > 1
     assert kappas[step] == max(kappas.values())
     assert card.training["validation"]["eval_quadratic_kappa"] == pytest.approx(kappas[step], abs=1e-6)
-
-
-def test_a_config_without_evaluation_takes_the_last_step(recipe, tiny_encoder, monkeypatch) -> None:
-    kept = []
-    monkeypatch.setattr("train_judge.write_curves", lambda *arguments: kept.append(arguments))
-    train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, eval_strategy="no", save_strategy="steps")))
-    assert kept[0][2] is None
 
 
 def test_the_curves_go_to_tensorboard_and_a_plot(recipe, tiny_encoder, capsys, monkeypatch) -> None:

@@ -191,15 +191,3 @@ def test_a_model_with_windows_keeps_branches_apart() -> None:
     window = {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 0}
     model = Qwen3ForCausalLM(Qwen3Config(**shape, **window, num_key_value_heads=2, head_dim=16, vocab_size=100))
     require_separate_branches(model)  # of 16 tokens, where the window is 8
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"share_prefixes": True}, "share_prefixes is a way to pack lines; set packing true"),
-        ({"share_prefixes": True, "packing": True, "attn_implementation": "sdpa"}, "share_prefixes has its own"),
-    ],
-)
-def test_options_that_contradict_it_are_refused(options, message, recipe, tiny_lm) -> None:
-    with pytest.raises(InputError, match=message):
-        train_judge(*parse_arguments(recipe("generative", tiny_lm, **options)))

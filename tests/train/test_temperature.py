@@ -58,12 +58,6 @@ def test_the_temperature_of_an_overconfident_judge_is_found_and_calibrates_it(at
     assert calibration.ece_after < 0.02 < calibration.ece_before
 
 
-def test_soft_labels_of_the_judge_itself_need_no_temperature() -> None:
-    logits = np.random.default_rng(1).normal(0, 2, (200, 5))
-    assert fit_temperature(logits, softmax(logits, axis=1), generative_levels) == pytest.approx(1, abs=0.01)
-    assert fit_temperature(logits, softmax(logits / 2, axis=1), generative_levels) == pytest.approx(2, abs=0.01)
-
-
 def test_a_temperature_changes_no_decision_of_an_ordinal_judge() -> None:
     cumulative = KINDS[ordinal_levels](np.random.default_rng(2), 500)
     for temperature in (0.1, 0.7, 5.0):
@@ -71,14 +65,6 @@ def test_a_temperature_changes_no_decision_of_an_ordinal_judge() -> None:
         assert rows.sum(axis=1) == pytest.approx(1)
         assert rows[:, 3:].sum(axis=1) == pytest.approx(expit(cumulative[:, 2] / temperature))
         assert [median_level(row) for row in rows] == [median_level(row) for row in ordinal_levels(cumulative, 1.0)]
-
-
-def test_it_stays_within_bounds_where_the_labels_would_take_it_to_infinity() -> None:
-    logits = np.eye(5)[np.zeros(30, int)]
-    assert fit_temperature(logits, np.eye(5)[np.zeros(30, int)], generative_levels) == pytest.approx(0.1, rel=0.01)
-    assert fit_temperature(logits, np.eye(5)[np.ones(30, int)], generative_levels) == pytest.approx(10, rel=0.01)
-    with pytest.raises(ValueError, match="one length"):
-        fit_temperature(logits, np.eye(5), generative_levels)
 
 
 def test_too_few_answers_leave_it_at_one() -> None:
@@ -147,20 +133,6 @@ def test_the_level_of_a_line_counts_not_the_mean_of_its_soft_label(
     assert {name for name, _ in asked} == {"calibrated", "agreement_measures"}
     assert len(asked) >= 4  # two checkpoints, the calibration, the card
     assert all(levels == by_level[training_files[1]] for _, levels in asked)
-
-
-def test_the_head_starts_from_the_levels_of_the_lines(tiny_encoder, training_files, monkeypatch) -> None:
-    lines = [
-        line.model_copy(update={"level": 4, "probabilities": TWO_SAID_FOUR})
-        for line in read_training_lines(training_files[0])
-    ]
-    dataset = ordinal_dataset(lines, load_tokenizer(str(tiny_encoder)), 64, 1)
-    passed = []
-    plain = ordinal_module.fit_cut_points
-    monkeypatch.setattr(ordinal_module, "fit_cut_points", lambda x, levels: passed.append(levels) or plain(x, levels))
-    body = load_encoder(str(tiny_encoder))
-    ordinal_module.start_from_similarity(OrdinalModel(body, body.config.hidden_size), dataset, 0, 0)
-    assert passed[0].tolist() == [4] * len(lines)
 
 
 def test_levels_that_no_answer_has_do_not_make_the_start_infinite(tiny_encoder, training_files) -> None:

@@ -1,18 +1,95 @@
-"""The configs of training runs: those that ship, and wrong ones."""
+"""The configs and options of training runs: those that ship, wrong ones, and those for machines with GPUs."""
 
 import json
 from pathlib import Path
 
 import pytest
 import torch
-from recipe_runs import run_recipe
+import yaml
+from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+from accelerate.utils.launch import prepare_simple_launcher_cmd_env
+from recipe_runs import REPOSITORY, run_recipe
 from train_judge import main as train_judge
+from transformers import TrainerControl, TrainerState
+from trl import ModelConfig, SFTConfig
 
 from medjudge.errors import InputError
 from medjudge.judge.open import built_in_folder
-from medjudge.train.arguments import parse_arguments
+from medjudge.train.arguments import JudgeArguments, parse_arguments
+from medjudge.train.checks import WarnOfFewSteps, require_possible
 
-REPOSITORY = Path(__file__).parent.parent.parent
+FILES = {"train_file": "train.jsonl", "validation_file": "validation.jsonl", "output_dir": "judge"}
+
+
+def config(path: Path, **options: object) -> str:
+    path.write_text(yaml.safe_dump(FILES | {"use_cpu": True} | options))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        ("ordinal", "style", "score-first"),  # the default, and yet of no effect
+        ("ordinal", "packing", True),
+        ("ordinal", "load_in_4bit", True),
+        ("generative", "windows", 2),
+    ],
+)
+def test_an_option_of_another_kind_is_refused_in_one_line(kind, name, value, tmp_path) -> None:
+    (other,) = {"ordinal", "generative"} - {kind}
+    message = f"config: {name} is for {other} judges, and kind is {kind}; leave it out"
+    with pytest.raises(InputError) as caught:
+        parse_arguments(["--config", config(tmp_path / "a.yaml", kind=kind, **{name: value})])
+    assert str(caught.value) == message
+    plain = config(tmp_path / "b.yaml", kind=kind)
+    for words in ([f"--{name}", str(value)], [f"--{name.replace('_', '-')}={value}"]):
+        with pytest.raises(InputError) as caught:
+            parse_arguments(["--config", plain, *words])
+        assert str(caught.value) == message
+
+
+def test_options_of_the_kind_are_read(tmp_path) -> None:
+    ordinal = parse_arguments(["--config", config(tmp_path / "a.yaml", kind="ordinal", points_weight=0.5, windows=2)])
+    assert (ordinal.judge.points_weight, ordinal.judge.windows) == (0.5, 2)
+    options = {"style": "brief", "packing": True, "score_loss_weight": 0.5, "dtype": "bfloat16"}
+    generative = parse_arguments(["--config", config(tmp_path / "b.yaml", kind="generative", **options)])
+    assert (generative.judge.style, generative.judge.score_loss_weight) == ("brief", 0.5)
+    assert (generative.training.packing, generative.model.dtype) == (True, "bfloat16")
+
+
+def test_an_option_of_trl_that_judges_do_not_read_is_refused(tmp_path) -> None:
+    file = config(tmp_path / "a.yaml", kind="generative", loss_type="dft", completion_only_loss=True)
+    with pytest.raises(InputError, match="config: completion_only_loss, loss_type has no effect on a judge"):
+        parse_arguments(["--config", file])
+
+
+def test_an_abbreviated_option_is_not_guessed(tmp_path) -> None:
+    with pytest.raises(InputError, match="--pack"):
+        parse_arguments(["--config", config(tmp_path / "a.yaml", kind="ordinal"), "--pack", "true"])
+    with pytest.raises(InputError, match="--config: no file named"):
+        parse_arguments(["--config"])
+    with pytest.raises(InputError, match="--lora_rank"):
+        parse_arguments(["--config", config(tmp_path / "a.yaml", kind="ordinal"), "--lora_rank", "8"])
+
+
+@pytest.mark.parametrize("text", ["- kind: ordinal\n", "ordinal\n", ""])
+def test_a_config_that_is_no_mapping_is_refused(text, tmp_path) -> None:
+    (tmp_path / "list.yaml").write_text(text)
+    with pytest.raises(InputError, match=r"list\.yaml must contain a YAML mapping"):
+        parse_arguments(["--config", str(tmp_path / "list.yaml")])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--learing_rate", "1e-4"], "there is no option --learing_rate; did you mean --learning_rate?"),
+        (["--zzzzqqq", "1"], "there is no option --zzzzqqq; leave it out"),
+    ],
+)
+def test_a_mistyped_option_is_named_with_the_nearest_one(words, message) -> None:
+    config = str(REPOSITORY / "configs" / "judges" / "minilm-ordinal.yaml")
+    with pytest.raises(InputError, match=message.replace("?", r"\?")):
+        parse_arguments(["--config", config, *words])
 
 
 def test_a_misspelt_option_in_a_config_ends_in_one_line(tmp_path, capsys) -> None:
@@ -81,3 +158,46 @@ def test_the_accelerate_and_deepspeed_configs_load() -> None:
             except ImportError:
                 continue
             assert DeepSpeedPlugin(hf_ds_config=str(path)).zero_stage == stage
+
+
+def test_one_process_with_several_gpus_is_refused(tmp_path: Path) -> None:
+    judge = JudgeArguments("ordinal", "train.jsonl", "validation.jsonl")
+    training = SFTConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False)
+    options = ModelConfig(model_name_or_path="some/model")
+    require_possible(judge, options, training, tmp_path, None)
+    training._n_gpu = 2  # as transformers counts them, before it wraps the model in nn.DataParallel
+    with pytest.raises(InputError, match=r"this one sees 2; .*`accelerate launch .*multi-gpu.*CUDA_VISIBLE"):
+        require_possible(judge, options, training, tmp_path, None)
+
+
+def test_the_config_for_one_gpu_shows_the_process_one_gpu() -> None:
+    config = str(REPOSITORY / "configs" / "accelerate" / "one-gpu.yaml")
+    words = ["--config_file", config, "train.py"]
+    arguments, _, _ = _validate_launch_command(launch_command_parser().parse_args(words))
+    _, environment = prepare_simple_launcher_cmd_env(arguments)
+    assert environment["CUDA_VISIBLE_DEVICES"] == "0"
+
+
+def test_warm_up_is_a_share_of_the_steps() -> None:
+    folder = REPOSITORY / "configs" / "judges"
+    for config in (*folder.glob("qwen*.yaml"), folder / "minilm-ordinal.yaml"):
+        share = yaml.safe_load(config.read_text(encoding="utf-8"))["warmup_steps"]
+        assert 0 < share < 0.2, config
+        assert SFTConfig(warmup_steps=share, use_cpu=True, bf16=False).get_warmup_steps(20) <= 4
+
+
+@pytest.mark.parametrize(("steps", "chosen", "warned"), [(20, -1, True), (120, -1, False), (20, 20, False)])
+def test_few_optimizer_steps_are_warned_of_unless_chosen(steps, chosen, warned, tmp_path, capsys) -> None:
+    training = SFTConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False, max_steps=chosen)
+    WarnOfFewSteps().on_train_begin(training, TrainerState(max_steps=steps), TrainerControl())
+    assert ("training takes 20 optimizer steps" in capsys.readouterr().err) == warned
+
+
+def test_zero3_with_a_quantised_model_is_refused(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("medjudge.train.checks.is_deepspeed_zero3_enabled", lambda: True)
+    judge = JudgeArguments("generative", "train.jsonl", "validation.jsonl")
+    training = SFTConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False)
+    require_possible(judge, ModelConfig(model_name_or_path="some/model"), training, tmp_path, None)
+    options = ModelConfig(model_name_or_path="some/model", load_in_4bit=True)
+    with pytest.raises(InputError, match=r"ZeRO-3 cannot share out a quantised model; launch with zero2\.yaml"):
+        require_possible(judge, options, training, tmp_path, None)

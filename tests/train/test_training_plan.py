@@ -5,9 +5,8 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from recipe_runs import REPOSITORY, changed
+from recipe_runs import changed
 
-from medjudge.errors import InputError
 from medjudge.models.loading import load_tokenizer
 from medjudge.train.arguments import parse_arguments
 from medjudge.train.features import TrainingData, read_training_lines
@@ -107,16 +106,3 @@ def _config(folder, arguments):
         "".join(f"{name}: {json.dumps(value) if value == 'no' else value}\n" for name, value in values.items())
     )
     return file
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--learing_rate", "1e-4"], "there is no option --learing_rate; did you mean --learning_rate?"),
-        (["--zzzzqqq", "1"], "there is no option --zzzzqqq; leave it out"),
-    ],
-)
-def test_a_mistyped_option_is_named_with_the_nearest_one(words, message) -> None:
-    config = str(REPOSITORY / "configs" / "judges" / "minilm-ordinal.yaml")
-    with pytest.raises(InputError, match=message.replace("?", r"\?")):
-        parse_arguments(["--config", config, *words])
