@@ -41,15 +41,10 @@ def _error(status: int, message: str, **fields: object) -> tuple[int, object]:
 
 
 FILTERS = {
-    "OpenAI": _error(400, "Invalid prompt: it was flagged as potentially violating our policy.", code="invalid_prompt"),
     "Azure": _error(400, "It was filtered.", code=None, innererror={"code": "ResponsibleAIPolicyViolation"}),
-    "Alibaba": _error(400, "Input data may contain inappropriate content.", code="data_inspection_failed"),
     "Alibaba, natively": (400, {"code": "DataInspectionFailed", "message": "Input text data.", "request_id": "r"}),
-    "Moonshot": _error(400, "The request was rejected because it was considered high risk", type="content_filter"),
     "DeepSeek": _error(400, "Content Exists Risk", type="invalid_request_error"),
     "Zhipu": _error(400, "系统检测到输入或生成内容可能包含不安全或敏感内容", code="1301"),
-    "Volcengine": _error(400, "The request failed.", code="InputTextSensitiveContentDetected"),
-    "LiteLLM": _error(400, "litellm.ContentPolicyViolationError: AzureException - filtered", code="400"),
     "OpenRouter": _error(403, "Your input was flagged", code=403, metadata={"flagged_input": "my account"}),
     "xAI": (403, {"code": "The caller does not have permission", "error": "Content violates usage guidelines."}),
     "Google, in a list": (400, [{"error": {"code": 400, "message": "The prompt was blocked due to safety settings"}}]),
@@ -73,8 +68,6 @@ def test_a_filter_refuses_one_chat_and_not_the_run(name: str, chat_server) -> No
 
 ACCOUNTS = {
     "key": _error(403, "Invalid API key"),
-    "permission": _error(403, "Forbidden"),
-    "country": _error(403, "not available", code="unsupported_country_region_territory"),
     "deactivated": _error(403, "Your account was deactivated because it violates our usage policy"),
     "credits": _error(402, "Insufficient credits"),
     "arrears": _error(400, "Access denied, please make sure you are in good standing", code="Arrearage"),
@@ -102,19 +95,13 @@ def test_a_403_without_a_reason_is_not_the_account_of_a_key_that_works(chat_serv
 
 REJECTIONS = [
     ("temperature", "invalid temperature: only 1 is allowed for this model"),
-    ("temperature", "gpt-5 models don't support temperature=0.0. Only temperature=1 is supported."),
     ("temperature", "temperature=0 is not allowed"),
     ("temperature", "Input validation error: `temperature` must be strictly positive"),
-    ("temperature", "temperature must be in (0, 1]"),
     ("temperature", "参数 temperature 不合法"),
     ("seed", "Unrecognized request argument supplied: seed"),
-    ("seed", "Unsupported parameter: seed"),
     ("seed", "seed is not supported by this model"),
     ("response_format", "This response_format type is unavailable now"),
-    ("response_format", "Unexpected keys in the request: {'response_format'}"),
     ("response_format", "Json mode is not supported for this model."),
-    ("response_format", "This model does not support structured outputs"),
-    ("response_format", "json_schema is unavailable"),
 ]
 
 
@@ -257,17 +244,11 @@ def test_the_text_of_parts_is_joined(content, text, thinking, chat_server) -> No
     ("stated", "known"),
     [
         ("stop", "stop"),
-        ("STOP", "stop"),
         ("end_turn", "stop"),
-        ("stop_sequence", "stop"),
-        ("eos_token", "stop"),
         ("length", "length"),
         ("max_tokens", "length"),
-        ("MAX_TOKENS", "length"),
-        ("model_length", "length"),
         ("model_context_window_exceeded", "length"),
         ("content_filter: PROHIBITED_CONTENT", "content_filter"),
-        ("sensitive", "content_filter"),
         ("SAFETY", "content_filter"),
     ],
 )
@@ -284,9 +265,7 @@ def test_a_filtered_choice_without_a_message_is_a_refusal(chat_server) -> None:
     assert len(server.asked) == 1
 
 
-@pytest.mark.parametrize(
-    "ending", ["error", "network_error", "insufficient_system_resource", "tool_calls", "", None, 7]
-)
+@pytest.mark.parametrize("ending", ["network_error", "", None, 7])
 def test_an_ending_that_is_not_known_to_be_complete_is_tried_again(ending, chat_server) -> None:
     calls = itertools.count()
     server = chat_server(lambda _: completion("half of", ending) if next(calls) < 2 else completion("whole"))

@@ -138,3 +138,11 @@ def test_a_web_page_between_replies_is_one_failed_attempt(chat_server) -> None:
     acts = iter([completion("one"), *[Act(b"<html>")] * 5, completion("two")])
     server = chat_server(lambda _: next(acts))
     assert [reply.text for reply in ask(server.url, times=2)] == ["one", "two"]
+
+
+def test_a_redirect_is_named_and_not_followed_with_the_key(chat_server) -> None:
+    elsewhere = chat_server(lambda _: completion("yes"))
+    server = chat_server(lambda _: Act(b"", 308, {"Location": f"{elsewhere.url}/chat/completions"}))
+    with pytest.raises(InputError, match=f"308 - it sends requests on to {elsewhere.url}.*give it as --base-url"):
+        ask(server.url)
+    assert (len(server.asked), len(elsewhere.asked)) == (1, 0)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from medjudge.distill.calibrate import calibrate_teacher, calibrated, cross_fitted, fit_teacher_map, soft_label
+from medjudge.distill.calibrate import calibrate_teacher, calibrated, cross_fitted, fit_teacher_map
 from medjudge.records import Judgment
 from medjudge.scale import median_level
 from medjudge.scheme import LLMEVAL_MED
@@ -161,19 +161,3 @@ def test_a_teacher_that_knows_the_physicians_probabilities_is_copied_as_it_is(qu
     assert calibration.teacher_map is None
     assert "no lower" in calibration.report["why"]
     assert calibration.report["held_out"]["log_loss"]["difference"]["value"] > 0
-
-
-def test_one_level_only_is_no_trouble(question) -> None:
-    rounds, physicians, questions = as_records(
-        question, np.full(60, 5.0), np.full(60, 4), np.full(60, "MK", dtype=object), np.arange(60)
-    )
-    calibration = calibrate_teacher(rounds, physicians, questions)
-    assert calibration.teacher_map is not None
-    row = calibrated(calibration.teacher_map, np.array([5.0]), np.array(["MK"], dtype=object))[0]
-    assert median_level(row) == 4
-    assert calibration.report["held_out"]["quadratic_kappa"]["before"]["value"] == 0
-
-
-def test_a_soft_label_is_the_mean_over_rounds() -> None:
-    rounds = [judgment("q", 4, probabilities=[0, 0, 0.2, 0.6, 0.2]), judgment("q", 5, round=2)]
-    assert soft_label(rounds) == pytest.approx([0, 0, 0.1, 0.3, 0.6])

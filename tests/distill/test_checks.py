@@ -86,14 +86,6 @@ def test_the_same_question_and_answer_leave_training_and_near_ones_are_named(lin
     assert "such as q4 and q51" in checked.warnings[0]
 
 
-def test_an_answer_given_twice_to_other_questions_is_reported_and_stays(line) -> None:
-    train = [line(n, level=n % 5 + 1) for n in range(20)]
-    checked = check_training_set(train, [line(50, text=train[6].answer.text)])
-    assert len(checked.train) == 20
-    assert checked.report["duplicates"]["answers"]["same"] == 1
-    assert "1 training answers" in checked.warnings[0]
-
-
 def test_balance(line) -> None:
     train = [line(n, level=level) for n, level in enumerate([1, 2, 2, 4, 4, 4, 4, 5])]
     checked = check_training_set(train, [line(50, level=2), line(51, level=2)])

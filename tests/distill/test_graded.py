@@ -5,7 +5,6 @@ from random import Random
 import pytest
 from scipy.stats import spearmanr
 
-from medjudge.benchmark.llmeval_med import read_llmeval_med
 from medjudge.benchmark.sample import sample_folder
 from medjudge.distill.alterations import ALTERATIONS, altered
 from medjudge.distill.dressing import padded
@@ -139,9 +138,7 @@ def test_altered_answers_differ_from_the_reference(asthma, examples):
 
 
 def test_a_tenfold_dose_in_a_core_point_is_dangerous(asthma):
-    alone = [
-        example for example in graded_answers([asthma], 400, seed=2) if set(steps(example)) & {"dose", "dose-unit"}
-    ]
+    alone = [each for each in graded_answers([asthma], 400, seed=2) if set(steps(each)) & {"dose", "dose-unit"}]
     assert alone
     assert all(example.level <= 2 for example in alone)
 
@@ -254,11 +251,6 @@ def test_what_is_no_answer_gives_none(question, reference):
     assert graded_answers([question(reference=reference)], 10, seed=0) == []
 
 
-def test_one_question_is_enough_and_gives_all_levels(asthma):
-    answers = graded_answers([asthma], 25, seed=0)
-    assert Counter(answer.level for answer in answers) == dict.fromkeys(range(1, 6), 5)
-
-
 def test_a_short_text_that_may_not_be_dressed_gives_what_it_has(question):
     title = question(category="MTG", reference="Iron tablets and tea", prompt="Give a title.")
     answers = graded_answers([title], 50, seed=0)
@@ -322,10 +314,6 @@ def test_checklists_of_many_forms_are_read(checklist, core, secondary):
     assert (sum(point.core for point in points), sum(not point.core for point in points)) == (core, secondary)
 
 
-def test_the_points_are_bare():
-    assert [point.text for point in points_of("核心需求：\n1. 内容要求：指出风险。")] == ["指出风险。"]
-
-
 def test_what_is_left_out_leaves_no_gap():
     items = "1. **A**: alpha is first.\n2. **B**: beta is next; gamma too.\n3. **C**: last of all."
     text = f"### One\n\n{items}\n\n### Two\n\n- only this item"
@@ -333,14 +321,3 @@ def test_what_is_left_out_leaves_no_gap():
     assert written(outline, outline.parts) == text
     left = [None if "alpha" in part or "gamma" in part or "only" in part else part for part in outline.parts]
     assert written(outline, left) == "### One\n\n1. **B**: beta is next.\n2. **C**: last of all."
-
-
-def test_on_real_references(real_data):
-    questions = read_llmeval_med(real_data / "llmeval-med" / "dataset.json").questions
-    with_core = [question for question in questions if question.checklist and "核心需求" in question.checklist]
-    assert all(any(point.core for point in points_of(question.checklist)) for question in with_core)
-    answers = graded_answers(questions, 1500, seed=0)
-    levels = [answer.level for answer in answers]
-    assert Counter(levels) == dict.fromkeys(range(1, 6), 300)
-    assert abs(spearmanr(levels, [len(answer.answer.text) for answer in answers]).statistic) < 0.15
-    assert not any("核心需求" in answer.question.reference for answer in answers)

@@ -67,13 +67,6 @@ def test_labels_are_about_the_plain_mean_where_raters_are_alike(n: int, raters: 
     assert np.ptp(model.noise) < 0.3
 
 
-def test_raters_of_one_mind_keep_their_scores() -> None:
-    _, levels = panel(60, [0, 0], [0.01, 0.01], 2)
-    labels, report = rater_labels(by_answer(levels))
-    assert all(labels[key][level_of["r0"] - 1] > 0.99 for key, level_of in by_answer(levels).items())
-    assert report["raters"]["r0"]["reliability"] > 0.98
-
-
 def test_a_single_rater_stays_one_hot() -> None:
     _, levels = panel(80, [0.5], [0.8], 3)
     scores = by_answer(levels)

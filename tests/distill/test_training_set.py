@@ -1,4 +1,3 @@
-import json
 from collections import Counter
 
 import numpy as np
@@ -197,36 +196,6 @@ def test_every_line_carries_the_weight_of_its_source(pieces, physician_score) ->
     assert training_set.summary["weights"] == {"physician": 3, "teacher": 0.25}
 
 
-def test_raters_who_differ_in_reliability_make_soft_labels_and_the_level_stays(
-    pieces, question, physician_score, answer
-):
-    generator = np.random.default_rng(1)
-    questions = [question(id=f"q{n}", prompt=f"prompt {n}") for n in range(150)]
-    answers = [answer(question_id=question.id, text=f"answer {question.id}") for question in questions]
-    truth = generator.integers(1, 6, 150)
-    answers_of = {
-        "sure": truth,
-        "steady": np.clip(truth + generator.choice([-1, 0, 1], 150, p=[0.1, 0.8, 0.1]), 1, 5),
-        "noisy": np.clip(truth + generator.choice([-2, -1, 0, 1, 2], 150), 1, 5),
-    }
-    scores = [
-        physician_score(question_id=f"q{n}", rater=name, score=int(level))
-        for name, levels in answers_of.items()
-        for n, level in enumerate(levels)
-    ]
-    training_set = build(questions, answers, [], scores, 0.2, 0)
-    raters = training_set.summary["raters"]["raters"]
-    assert raters["sure"]["reliability"] > raters["steady"]["reliability"] > raters["noisy"]["reliability"]
-    for name, line in lines_by_id(training_set).items():
-        n = int(name[1:])
-        assert line.level == sum(int(levels[n]) for levels in answers_of.values()) // 3
-    right = [
-        int(np.argmax(line.probabilities)) + 1 == truth[int(name[1:])]
-        for name, line in lines_by_id(training_set).items()
-    ]
-    assert np.mean(right) > 0.95
-
-
 def test_synthetic_answers_come_from_the_training_side_only(question, answer, physician_score) -> None:
     reference = (
         "Take at most 4 g of paracetamol a day. Leave six hours between two doses. Avoid alcohol while you take it. "
@@ -260,16 +229,6 @@ def test_synthetic_answers_come_from_the_training_side_only(question, answer, ph
     taken = [answer(question_id="q1", model="synthetic")]
     with pytest.raises(InputError, match="rename it"):
         build(questions, taken, [], [physician_score(question_id="q1", model="synthetic")], 0.3, 0, synthetic=5)
-
-
-def test_a_line_of_an_earlier_version_is_read(pieces, physician_score) -> None:
-    questions, answers = pieces
-    training_set = build(
-        questions, answers, [], [physician_score(question_id=question.id) for question in questions], 0.2, 0
-    )
-    fields = json.loads(training_set.train[0].model_dump_json())
-    del fields["made_from"]
-    assert TrainingLine.model_validate(fields) == training_set.train[0]
 
 
 @pytest.fixture
@@ -306,10 +265,6 @@ def test_the_last_stage_is_people_with_three_tenths_of_the_teacher(lines_of) -> 
     assert {line.weight for line in stages.last} == {1}
     assert {line.question.id for line in stages.last} <= {line.question.id for line in train}
     assert people_last(train, 0) == stages != people_last(train, 1)
-
-
-def test_no_more_is_replayed_than_the_teacher_scored(lines_of) -> None:
-    assert people_last(lines_of(physician=70, teacher=5), 0).replayed == 5
 
 
 def test_both_must_have_scored(lines_of) -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from medjudge.records import Judgment
-from medjudge.refine.causes import CauseKind, comments_of, question_causes, rubric_causes
+from medjudge.refine.causes import CauseKind, comments_of, question_causes
 from medjudge.scale import median_level
 from medjudge.validation.answers import paired
 
@@ -71,11 +71,6 @@ def test_safety_that_was_overlooked_comes_first(suggested, fields, comment, stat
     assert second.kind == CauseKind.POINT_MISSING
 
 
-def test_chinese_comments_on_safety(suggested) -> None:
-    rows = [(5, [2, 2], "每天10克。", "剂量危险"), (4, [4, 4], "每天不超过4克。", None)]
-    assert suggested(*rows, shift=1.5, language="zh")[0].kind == CauseKind.SAFETY_OVERLOOKED
-
-
 def test_physicians_that_differ_more_than_the_judge_does(suggested) -> None:
     rows = [(3, [1, 4], "4 g", None), (3, [2, 5], "4 g", None)]
     first = suggested(*rows, shift=0.5)[0]
@@ -92,11 +87,3 @@ def test_a_judge_between_two_levels_suggests_an_ambiguous_rubric(suggested) -> N
     assert "2 of 2 answers" in first.evidence
     sure = [[0, 0, 0.95, 0.05, 0], [0, 0, 0.95, 0.05, 0]]
     assert suggested(*rows, shift=-0.6, probabilities=sure)[0].kind == CauseKind.REFERENCE_DISPUTABLE
-
-
-def test_a_whole_category_suggests_its_rubric(question, answer, physician_score) -> None:
-    judged = [Judgment(question_id="q1", model="m", judge="j", score=5)]
-    pairs = paired([question()], judged, [physician_score(score=3)])
-    (cause,) = rubric_causes(1.4, pairs)
-    assert cause.kind == CauseKind.LEVEL_AMBIGUOUS
-    assert "1.4 levels too lenient throughout the category" in cause.evidence

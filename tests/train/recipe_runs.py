@@ -9,18 +9,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from transformers import PreTrainedTokenizerBase
+from trl import ModelConfig, SFTConfig
 
 from medjudge.files import write_whole
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings, score_token_ids
 from medjudge.judge.prompts import encode_prompts
 from medjudge.judge.protocol import Assignment
+from medjudge.models.loading import load_tokenizer
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.scheme import LLMEVAL_MED
-from medjudge.train.features import Row
+from medjudge.train.arguments import JudgeArguments
+from medjudge.train.features import Row, TrainingData, data_with_room
 from medjudge.train.features import encoded_lines as encoded
-from medjudge.train.generative import readable
+from medjudge.train.generative import GenerativeTrainer, generative_trainer, readable
 
 REPOSITORY = Path(__file__).parent.parent.parent
 
@@ -61,6 +65,36 @@ def score_logits(
     assert len(readings) == len(lines)
     model.train(training)
     return np.array([reading.logits for reading in readings])
+
+
+def generative_trainer_of(
+    base: Path, folder: Path, lines: Sequence[TrainingLine], judge: dict[str, Any] | None = None, **options: Any
+) -> GenerativeTrainer:
+    """A trainer of a fresh adapter on a CPU in float32; `options` are SFTConfig's."""
+    defaults = {"output_dir": str(folder), "max_length": 4096, "gradient_checkpointing": False, "report_to": []}
+    training = SFTConfig(**(defaults | {"use_cpu": True, "bf16": False} | options))
+    arguments = JudgeArguments("generative", "train.jsonl", "validation.jsonl", **(judge or {}))
+    model = ModelConfig(model_name_or_path=str(base), lora_r=4, lora_dropout=0.0)
+    tokenizer = load_tokenizer(str(base))
+    data = data_with_room(arguments, training, tokenizer, TrainingData(list(lines), list(lines[:2])))
+    return generative_trainer(arguments, model, training, tokenizer, data)
+
+
+def moved(trainer: GenerativeTrainer) -> GenerativeTrainer:
+    """The trainer, with an adapter that changes what the model says."""
+    torch.manual_seed(0)
+    for name, value in trainer.model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(value, std=0.1)
+    trainer.model.train()
+    return trainer
+
+
+def gradients_of(trainer: GenerativeTrainer, batch: dict[str, Any]) -> dict[str, torch.Tensor]:
+    """The gradient of each trained tensor by the loss of a batch."""
+    trainer.model.zero_grad()
+    trainer.compute_loss(trainer.model, batch).backward()
+    return {name: value.grad.clone() for name, value in trainer.model.named_parameters() if value.requires_grad}
 
 
 def good_or_bad(number: int, line: dict) -> None:

@@ -8,19 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from recipe_runs import changed, encoded_lines, good_or_bad, score_logits
+from recipe_runs import changed, encoded_lines, generative_trainer_of, good_or_bad, score_logits
 from safetensors.torch import load_file
 from train_judge import main as train_judge
-from trl import ModelConfig, SFTConfig
 
 from medjudge.errors import InputError
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.protocol import Assignment
-from medjudge.models.loading import load_causal_lm, load_tokenizer
+from medjudge.models.loading import load_causal_lm
 from medjudge.records import TrainingLine
-from medjudge.train.arguments import TRAINABLE_STYLES, JudgeArguments, parse_arguments
-from medjudge.train.features import TrainingData, data_with_room, read_training_lines
-from medjudge.train.generative import GenerativeTrainer, collate, generative_trainer
+from medjudge.train.arguments import TRAINABLE_STYLES, parse_arguments
+from medjudge.train.features import read_training_lines
+from medjudge.train.generative import GenerativeTrainer, collate
 from medjudge.train.packs import require_separate_lines
 
 CPU = torch.device("cpu")
@@ -40,35 +39,10 @@ def lines(training_files: tuple[Path, Path]) -> list[TrainingLine]:
 
 @pytest.fixture
 def trainer(tiny_lm: Path, tmp_path: Path) -> Callable[..., GenerativeTrainer]:
-    """A trainer on the tiny model; every option of TRL's two configs can be given."""
-
-    def build(lines: list[TrainingLine], **chosen: object) -> GenerativeTrainer:
-        fields = ModelConfig.__dataclass_fields__
-        model = {"lora_r": 4, "lora_dropout": 0.0} | {name: value for name, value in chosen.items() if name in fields}
-        defaults: dict[str, object] = {
-            "output_dir": str(tmp_path / "trainer"),
-            "max_length": 2048,
-            "max_steps": 1,
-            "learning_rate": 1.0,
-            "optim": "sgd",
-            "lr_scheduler_type": "constant",
-            "max_grad_norm": 0.0,  # no clipping: a step is the gradient itself
-            "per_device_train_batch_size": 8,
-            "gradient_checkpointing": False,
-            "logging_steps": 1,
-            "save_strategy": "no",
-            "report_to": [],
-            "use_cpu": True,
-            "bf16": False,
-        }
-        options = SFTConfig(**(defaults | {name: value for name, value in chosen.items() if name not in fields}))
-        tokenizer = load_tokenizer(str(tiny_lm))
-        judge = JudgeArguments("generative", "train.jsonl", "validation.jsonl")
-        base = ModelConfig(model_name_or_path=str(tiny_lm), **model)
-        data = data_with_room(judge, options, tokenizer, TrainingData(lines, lines[:4]))
-        return generative_trainer(judge, base, options, tokenizer, data)
-
-    return build
+    """Takes one step that is the gradient itself: without clipping, at rate 1."""
+    one = {"max_steps": 1, "learning_rate": 1.0, "optim": "sgd", "lr_scheduler_type": "constant", "max_grad_norm": 0.0}
+    one |= {"per_device_train_batch_size": 8, "logging_steps": 1, "save_strategy": "no"}
+    return lambda lines, **options: generative_trainer_of(tiny_lm, tmp_path / "trainer", lines, **(one | options))
 
 
 def stepped(trainer: GenerativeTrainer) -> tuple[float, dict[str, torch.Tensor]]:

@@ -7,17 +7,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from recipe_runs import changed, refused, score_logits
+from recipe_runs import changed, generative_trainer_of, gradients_of, moved, refused, score_logits
 from safetensors.torch import load_file
 from train_judge import main as train_judge
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig, Qwen2Config, Qwen2ForCausalLM
-from trl import ModelConfig, SFTConfig
 
 from medjudge.judge.adapter import check_adapter_config, merge_adapter
 from medjudge.models.loading import load_causal_lm, load_tokenizer
-from medjudge.train.arguments import JudgeArguments, parse_arguments
-from medjudge.train.features import TrainingData, data_with_room, read_training_lines
-from medjudge.train.generative import GenerativeTrainer, generative_trainer
+from medjudge.train.arguments import parse_arguments
+from medjudge.train.features import read_training_lines
+from medjudge.train.generative import GenerativeTrainer
 
 LAYERS, UPPER = 4, 2
 SHAPE = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": LAYERS, "num_attention_heads": 2}
@@ -54,27 +53,10 @@ def trainer(base: Path, training_files: tuple[Path, Path], tmp_path: Path) -> Ca
     lines = read_training_lines(training_files[0])[:6]
 
     def build(layout: str, checkpointing: bool = False) -> GenerativeTrainer:
-        options = LAYOUTS[layout]
-        training = SFTConfig(
-            output_dir=str(tmp_path / "trainer"),
-            max_length=1500 if layout == "trees" else 3000,
-            packing=options != {},
-            gradient_checkpointing=checkpointing,
-            report_to=[],
-            use_cpu=True,
-            bf16=False,
-        )
-        judge = JudgeArguments("generative", "t", "v", upper_layers=UPPER, **options)
-        model = ModelConfig(model_name_or_path=str(base), lora_r=4, lora_dropout=0.0)
-        tokenizer = load_tokenizer(str(base))
-        data = data_with_room(judge, training, tokenizer, TrainingData(lines, lines[:2]))
-        trainer: GenerativeTrainer = generative_trainer(judge, model, training, tokenizer, data)
-        torch.manual_seed(0)
-        for name, value in trainer.model.named_parameters():
-            if "lora_B" in name:
-                torch.nn.init.normal_(value, std=0.1)
-        trainer.model.train()
-        return trainer
+        judge = {"upper_layers": UPPER, **LAYOUTS[layout]}
+        options = {"max_length": 1500 if layout == "trees" else 3000, "packing": layout != "rows"}
+        options["gradient_checkpointing"] = checkpointing
+        return moved(generative_trainer_of(base, tmp_path / "trainer", lines, judge, **options))
 
     return build
 
@@ -92,11 +74,7 @@ def read_below(trainer: GenerativeTrainer) -> Iterator[list[int]]:
 
 
 def gradients(trainer: GenerativeTrainer, rows: list[int]) -> dict[str, torch.Tensor]:
-    trainer.model.zero_grad()
-    data = [trainer.train_dataset[row] for row in rows]
-    trainer.compute_loss(trainer.model, trainer.data_collator(data)).backward()
-    named = trainer.model.named_parameters()
-    return {name: value.grad.clone() for name, value in named if value.requires_grad}
+    return gradients_of(trainer, trainer.data_collator([trainer.train_dataset[row] for row in rows]))
 
 
 @pytest.mark.parametrize("checkpointing", [False, True])
