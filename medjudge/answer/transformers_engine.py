@@ -1,11 +1,12 @@
-"""Answers with a chat model in transformers: batched, sampled with one seed per request."""
+"""Answers with a chat model in transformers, here or on the workers of a Ray cluster, with one seed per request."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedTokenizerBase
 
-from medjudge.answer.conversation import Reply, Request
+from medjudge.answer.conversation import Reply, Request, answer_questions, unanswered
 from medjudge.answer.thinking import ChatPrompt, ChatTemplate, ThinkingOptions
 from medjudge.errors import notify
 from medjudge.models.batching import MemoryLimit
@@ -13,6 +14,8 @@ from medjudge.models.chat import is_plain, with_chat_template
 from medjudge.models.hardware import choose_device, fast_dtype
 from medjudge.models.loading import load_causal_lm, load_tokenizer, model_name, window
 from medjudge.models.padding import pad_left
+from medjudge.parallel.ray_pool import map_on_actors
+from medjudge.records import Answer, Question
 from medjudge.screen import progress_bar
 
 TOP_P = 0.95
@@ -176,3 +179,78 @@ class TransformersEngine:
         stops = set(ends if isinstance(ends, list) else [ends]) - {None}
         end = next((position for position, token in enumerate(row) if token in stops), None)
         return self.template.reply(chat, row if end is None else row[:end], ended=end is not None)
+
+
+class PartlyAnswered(NamedTuple):
+    """A question and its existing answers."""
+
+    question: Question
+    done: list[Answer]
+
+
+class RayEngine(NamedTuple):
+    """Engine that answers as `TransformersEngine` does, on many workers; each conversation stays on one worker.
+
+    Attributes:
+        name: The model's name in the records.
+        model_id: A hub id, or a folder that every worker must find at the same absolute path.
+        device: The workers' device: `auto`, `cpu` or `cuda`.
+        max_new_tokens: The most tokens of an answer.
+        temperature: The sampling temperature; 0 for greedy decoding.
+        thinking: Whether the model thinks before it answers.
+        system: The system message that every conversation begins with.
+    """
+
+    name: str
+    model_id: str
+    device: str
+    max_new_tokens: int
+    temperature: float
+    thinking: ThinkingOptions = ThinkingOptions()
+    system: str | None = None
+
+    def answer_questions(
+        self, questions: Sequence[Question], samples: int, seed: int, done: Sequence[Answer] = ()
+    ) -> Iterator[Answer]:
+        """As `conversation.answer_questions`.
+
+        Raises:
+            UnfinishedError: A worker failed.
+        """
+        existing: dict[str, list[Answer]] = {}
+        for answer in done:
+            if answer.model == self.name:
+                existing.setdefault(answer.question_id, []).append(answer)
+        work = [
+            PartlyAnswered(question, existing.get(question.id, []))
+            for question in unanswered(questions, self.name, samples, done)
+        ]
+        missing = samples * len(work) - sum(len(item.done) for item in work)
+        with progress_bar(missing, f"answering ({self.name}, Ray)", "answer") as bar:
+            for answers in map_on_actors(
+                _load,
+                (self, samples, seed),
+                work,
+                key=lambda item: item.question.group,
+                weight=lambda item: len(item.question.prompt),
+                device=self.device,
+            ):
+                yield from answers
+                bar.update(len(answers))
+
+
+def _load(work_of: RayEngine, samples: int, seed: int) -> Callable[[list[PartlyAnswered]], list[Answer]]:
+    engine = TransformersEngine(
+        work_of.model_id,
+        device=work_of.device,
+        max_new_tokens=work_of.max_new_tokens,
+        temperature=work_of.temperature,
+        thinking=work_of.thinking,
+    )
+
+    def answers(work: list[PartlyAnswered]) -> list[Answer]:
+        done = [answer for item in work for answer in item.done]
+        questions = [item.question for item in work]
+        return list(answer_questions(engine, questions, samples, seed, done, work_of.system))
+
+    return answers

@@ -14,8 +14,15 @@ import openai
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from medjudge.chat_api.client import body_bytes
-from medjudge.chat_api.faults import REFUSABLE, ServerError, one_line, refused_parameter
-from medjudge.chat_api.replies import ChatReply, ReplyError, read_reply
+from medjudge.chat_api.replies import (
+    REFUSABLE,
+    ChatReply,
+    ReplyError,
+    ServerError,
+    one_line,
+    read_reply,
+    refused_parameter,
+)
 from medjudge.chat_api.spending import Spending, Used
 from medjudge.chat_api.transport import Reader
 from medjudge.errors import InputError, UnfinishedError

@@ -16,8 +16,18 @@ from urllib.parse import urlparse
 
 import openai
 
-from medjudge.chat_api.faults import NO_THINKING, ServerError, one_line, read_error, refused_parameter, retry_after
-from medjudge.chat_api.replies import ChatReply, ReplyError, WebPageError, parse_reply
+from medjudge.chat_api.replies import (
+    NO_THINKING,
+    ChatReply,
+    ReplyError,
+    ServerError,
+    WebPageError,
+    one_line,
+    parse_reply,
+    read_error,
+    refused_parameter,
+    retry_after,
+)
 from medjudge.chat_api.spending import Limit, Pace, Spending, Used, price_of, read_prices
 from medjudge.chat_api.transport import AsyncReader, UnreadReplyError, without_key
 from medjudge.errors import InputError, UnfinishedError, notify
@@ -149,7 +159,7 @@ class ChatClient:
         self._paused_until = 0.0
         self._failed_in_a_row = 0
         self._replied = False
-        self._pages_in_a_row = 0
+        self._pages = 0
         self._thinks = False
         self._has_more_room = True
 
@@ -256,12 +266,15 @@ class ChatClient:
                 reason, wait = one_line(error), None
             except ReplyError as error:
                 self._reached = True
-                if isinstance(error, WebPageError):
-                    self._count_page(error)
+                self._pages += isinstance(error, WebPageError)
+                if self._pages >= min(_MOST_PAGES, self.server.attempts) and not self._replied:
+                    raise InputError(
+                        f"{self.option} at {self._address()}: {error}, and no chat completion; check --base-url, which "
+                        "mostly ends in /v1"
+                    ) from None
                 reason, wait = str(error), None
             else:
                 self._reached = self._replied = True
-                self._pages_in_a_row = 0
                 if not reply.broke_off or reply.refusal:
                     self._failed_in_a_row = 0
                     return reply
@@ -343,26 +356,12 @@ class ChatClient:
             self.refused.add(name)
         return True
 
-    def _count_page(self, page: WebPageError) -> None:
-        """Stop where web pages are all that comes: a page now and then is a proxy's."""
-        self._pages_in_a_row += 1
-        if not self._replied and self._pages_in_a_row >= min(_MOST_PAGES, self.server.attempts):
-            raise InputError(
-                f"{self.option} at {self._address()}: {page}, and no chat completion; check --base-url, which mostly "
-                "ends in /v1"
-            )
-        if self._pages_in_a_row > max(10, 2 * self.server.concurrency):
-            raise UnfinishedError(
-                f"{self.option}: {page}, {self._pages_in_a_row} times in a row; all results are kept, and the same "
-                "command continues"
-            )
-
     def _address(self) -> str:
         return without_key(str(self._client.base_url))
 
     def _requested_pause(self, error: ServerError) -> float | None:
         """Apply the pause that the server asks for to all requests; None if it asks for none."""
-        wait = retry_after(*map(error.headers.get, ("retry-after-ms", "retry-after", "date")))
+        wait = retry_after(error.headers.get("retry-after-ms"), error.headers.get("retry-after"))
         if wait is None:
             return None
         if wait > self.server.longest_pause:

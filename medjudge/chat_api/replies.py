@@ -1,36 +1,48 @@
-"""Parses a server's reply to one chat, from a response or from a line of batch results."""
+"""What a server says to one chat: a reply, or an error that is about the chat, a parameter, the account or a fault.
+
+Servers state errors in the HTTP status, in the body of a reply with status 200, or inside a choice. Codes come first:
+the words of a message are read only where no code tells, and never the fields that may quote a prompt.
+"""
 
 import json
-from collections.abc import Mapping
+import re
+import time
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
-from medjudge.chat_api.faults import ServerError, stated_error
+from medjudge.chat_api.transport import without_key
 from medjudge.text.blocks import THOUGHT_MARKS
 
-_COMPLETE = {"stop", "eos", "eos_token", "end_turn", "stop_sequence", "stop_token", "complete", "completed"}
-_AT_THE_LIMIT = {
-    "length",
-    "max_tokens",
-    "max_length",
-    "max_output_tokens",
-    "max_completion_tokens",
-    "model_length",
-    "model_context_window_exceeded",
-    "error_limit",
-}
-_FILTERED = {
-    "content_filter",
-    "content_filtered",
-    "sensitive",
-    "safety",
-    "refusal",
-    "recitation",
-    "blocklist",
-    "prohibited_content",
-    "spii",
-    "guardrail_intervened",
-    "error_toxic",
-}
+_COMPLETE = set(["stop", "eos", "eos_token", "end_turn", "stop_sequence", "stop_token", "complete", "completed"])
+_AT_THE_LIMIT = set(
+    [
+        "length",
+        "max_tokens",
+        "max_length",
+        "max_output_tokens",
+        "max_completion_tokens",
+        "model_length",
+        "model_context_window_exceeded",
+        "error_limit",
+    ]
+)
+_FILTERED = set(
+    [
+        "content_filter",
+        "content_filtered",
+        "sensitive",
+        "safety",
+        "refusal",
+        "recitation",
+        "blocklist",
+        "prohibited_content",
+        "spii",
+        "guardrail_intervened",
+        "error_toxic",
+    ]
+)
 """The three known endings in the words of OpenAI, vLLM, TGI, Mistral, Anthropic, Bedrock, Google, Zhipu and Cohere."""
 
 
@@ -174,3 +186,219 @@ def _writable(text: str) -> str:
 
 def _count(value: object) -> int | None:
     return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
+
+
+REFUSABLE = ("response_format", "max_tokens", "temperature", "seed", "chat_template_kwargs", "enable_thinking")
+"""Parameters that some servers or models reject; once rejected, they are left out of all requests."""
+NO_THINKING = "thinking"
+"""In place of a parameter: the server takes no request (without streaming) in which the model thinks."""
+_PASSING = {408, 409, 425, 429}
+"""Statuses below 500 that say nothing about the request."""
+
+_CHAT_CODES = re.compile(
+    r"content_?(?:filter|policy|moderation|violation)|data_?inspection|moderat|policy_?violation|responsible_?ai|"
+    r"sensitive|illegal_?(?:text|content)|text_?illegal|invalid_prompt|guardrail|prohibited_content|safety|"
+    r"context_length_exceeded|context_window_exceeded|string_above_max_length|request_too_large"
+)
+"""Codes and types by which a server refuses one chat: OpenAI, Azure, Alibaba, Moonshot, Volcengine, Tencent, Google."""
+_OF_THE_ACCOUNT = re.compile(
+    r"\baccounts?\b|\bapi[ _-]?keys?\b|\bapi[ _-]?secret\b|credential|\bauthenticat|billing|subscri(?:be|ption)|"
+    r"\bquota\b|insufficient[ _]|\b(?:your|unsupported)[ _](?:country|region|organi[sz]ation|project|plan|ip\b)|"
+    r"账[户号]|密钥|欠费|余额|实名",
+    re.IGNORECASE,
+)
+_NO_FUNDS = re.compile(
+    r"insufficient[ _](?:account[ _])?(?:quota|balance|credits?|funds?)|欠费|余额不足|arrear", re.IGNORECASE
+)
+_OF_THE_CHAT = re.compile(
+    r"content[ _](?:management[ _]?)?(?:filter|polic|moderation)|contentpolicy|responsible ai|"
+    r"usage (?:polic|guideline)|"
+    r"(?:violat|against)\w*\b.{0,40}\b(?:polic|guideline|terms|rules)|safety (?:polic|system|filter|setting|check)|"
+    r"safety_check|due to safety|inappropriate|moderation|\bflagged\b|high[ -]risk|content exists risk|sensitive|"
+    r"guardrail|prohibited (?:use|content)|harmful|unsafe|敏感|违规|不安全|不合规|审核|不当内容|风险|"
+    r"context[ _](?:length|window)|(?:prompt|input|request|conversation) (?:is|was) too (?:long|large)|"
+    r"maximum (?:prompt|input) length|exceeds? the (?:model'?s )?maximum (?:number of )?(?:input )?tokens|上下文长度",
+    re.IGNORECASE,
+)
+
+_REFUSING = (
+    r"(?:invalid|unsupported|unknown|unrecogni[sz]ed|unexpected|illegal|extra|not\s+support|n[o']t\s+support|"
+    r"(?:not|un)\s?supported|not\s+permitted|support(?:s|ed)?|param(?:eter)?s?|arguments?|fields?|keys?)"
+)
+_NOT_TAKEN = (
+    r"(?:not\s+(?:currently\s+|yet\s+)?|un|in|only\s+)(?:support|allow|accept|permit|valid|available|recogni|implement)"
+)
+_IN_OTHER_WORDS = {
+    "response_format": (
+        r"response[ _]?format|json[ _-]?(?:mode|schema|object)|structured[ _-]?output|guided[ _](?:json|decoding)"
+    ),
+    "chat_template_kwargs": "chat_template_kwargs",
+    "enable_thinking": "enable_thinking",
+}
+"""Names that no prompt has in it by chance, so that any mention of them in an error is about the parameter."""
+
+
+class ServerError(Exception):
+    """An error that a server stated.
+
+    Attributes:
+        status: The HTTP status, or the one that the body of a reply with status 200 stands for.
+        message: The server's own words, without the fields that may quote a prompt.
+        codes: Its codes and types, in lower case and with underscores.
+        parameter: The parameter that it names in a field of its own.
+        headers: The headers of the response.
+    """
+
+    def __init__(self, status: int, body: Any, headers: Mapping[str, str] | None = None) -> None:
+        body = body[0] if isinstance(body, list) and body else body
+        outer = body if isinstance(body, dict) else {}
+        error = outer.get("error") or outer.get("base_resp") or outer
+        fields = error if isinstance(error, dict) else {"message": error, "code": outer.get("code")}
+        inner = fields.get("innererror")
+        self.message = _message(fields) or (body if isinstance(body, str) else "")
+        stated = [fields.get(name) for name in ("code", "type", "status", "status_code")]
+        stated.append(inner.get("code") if isinstance(inner, dict) else None)
+        self.codes = frozenset(_code(value) for value in stated if isinstance(value, str | int))
+        self.parameter = fields["param"] if isinstance(fields.get("param"), str) else None
+        self.headers: Mapping[str, str] = headers or {}
+        self.status = status
+        if status == 200:
+            numbers = [int(code) for code in self.codes if re.fullmatch("[45][0-9][0-9]", code)]
+            limited = any("rate_limit" in code or "too_many" in code for code in self.codes)
+            self.status = max(numbers, default=429 if limited else 400 if self.of_the_chat else 500)
+        content = {name: value for name, value in outer.items() if value is not None} or body
+        if 300 <= status < 400 and "location" in self.headers:
+            content = f"it sends requests on to {self.headers['location']}; if that is right, give it as --base-url"
+        shown = f"Error code: {self.status}" + (f" - {content}" if content else "")
+        super().__init__(" ".join(without_key(shown).split())[:300])
+
+    @property
+    def passing(self) -> bool:
+        """True if another attempt may help."""
+        return self.status in _PASSING or self.status >= 500
+
+    @property
+    def of_the_chat(self) -> bool:
+        """True if the server refuses this chat, so that another attempt would fail in the same way."""
+        if self.passing or self.status in (401, 402, 404):
+            return False
+        return self.status == 413 or refuses_the_chat(self.codes, self.message)
+
+    def of_the_account(self, known: bool) -> bool:
+        """True if no request can succeed: wrong key, model or address, or nothing left to pay with.
+
+        Args:
+            known: Whether the server has replied with this key before.
+        """
+        words = f"{self.message} {' '.join(self.codes)}"
+        if self.status < 400 or self.status in (401, 402, 404) or _NO_FUNDS.search(words):
+            return True
+        if self.status != 403 or self.of_the_chat:
+            return False
+        return not known or _OF_THE_ACCOUNT.search(words) is not None
+
+
+def read_error(status: int, text: str, headers: Mapping[str, str]) -> ServerError:
+    """The error of a response with an HTTP status of 400 or more."""
+    try:
+        return ServerError(status, json.loads(text), headers)
+    except (ValueError, RecursionError):
+        return ServerError(status, text.strip(), headers)  # a page, or plain words
+
+
+def stated_error(body: Any, headers: Mapping[str, str] | None = None) -> ServerError | None:
+    """The error that the parsed body of a reply with status 200 states; None where it states none."""
+    fields = body[0] if isinstance(body, list) and body else body
+    if not isinstance(fields, dict):
+        return None
+    in_words = isinstance(fields.get("message") or fields.get("msg") or fields.get("detail"), str | list)
+    without_choice = not fields.get("choices") and (in_words or isinstance(fields.get("base_resp"), dict))
+    return ServerError(200, fields, headers) if fields.get("error") or without_choice else None
+
+
+def _message(fields: dict[str, Any]) -> str:
+    """The words of an error; of a list of problems, the place and the words of each."""
+    parts = [fields.get(name) for name in ("message", "msg", "status_msg", "detail", "title")]
+    metadata = fields.get("metadata")
+    parts.append(metadata.get("raw") if isinstance(metadata, dict) else None)  # OpenRouter: what its provider said
+    words = []
+    for part in parts:
+        for each in part if isinstance(part, list) else [part]:
+            if isinstance(each, dict):  # FastAPI: {"loc": ["body", "seed"], "msg": "..."}
+                where = each.get("loc")
+                place = ".".join(map(str, where)) if isinstance(where, list) else ""
+                words.append(f"{place}: {each.get('msg')}")
+            elif isinstance(each, str):
+                words.append(each)
+    return "; ".join(words)
+
+
+def _code(value: str | int) -> str:
+    """A code in one spelling: `DataInspectionFailed`, `data-inspection-failed` and `data_inspection_failed` are one."""
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(value))
+    return re.sub(r"[\s.\-]+", "_", apart).lower()
+
+
+def refuses_the_chat(codes: Collection[str], message: str) -> bool:
+    """True if an error concerns the chat itself: a filter refuses it, or it exceeds the model's window."""
+    if any(_CHAT_CODES.search(code) for code in codes):
+        return True
+    return _OF_THE_ACCOUNT.search(message) is None and _OF_THE_CHAT.search(message) is not None
+
+
+def refused_parameter(
+    status: int, message: str, named: str | None, sent: Collection[str] = REFUSABLE, codes: Collection[str] = ()
+) -> str | None:
+    """The parameter, of `REFUSABLE`, that a server's error rejects; None for any other error.
+
+    `NO_THINKING` where the server demands that the model does not think. A message may quote the prompt, and
+    "temperature" is a medical word: it counts only in quotes, or right beside a word that refuses it.
+
+    Args:
+        named: The parameter that the error names in a field of its own, if it does.
+        sent: The parameters of the request.
+    """
+    if status not in (400, 422):
+        return None
+    if re.search(
+        r"enable_thinking['\"`]?\s*(?:must|should|has to|only|needs? to)\b.{0,30}false", message, re.IGNORECASE
+    ):
+        return NO_THINKING
+    if named not in REFUSABLE and refuses_the_chat(codes, message):
+        return None
+    # "max_tokens is too large" is a similar message, but leaving the limit out would not help.
+    renamed = "max_completion_tokens" in message and "too large" not in message
+    possible = (name for name in REFUSABLE if name in sent and (name != "max_tokens" or renamed))
+    return next((name for name in possible if named == name or _is_about(name, message)), None)
+
+
+def _is_about(name: str, message: str) -> bool:
+    if name in _IN_OTHER_WORDS:
+        return re.search(_IN_OTHER_WORDS[name], message, re.IGNORECASE) is not None
+    alone = rf"(?<![A-Za-z_]){name}(?![A-Za-z_])"
+    forms = (
+        rf"['\"`]{name}['\"`]|\bbody\.{name}\b",
+        rf"\b{_REFUSING}(?:\s+(?:value|supplied|provided|for|parameter|argument|of)){{0,2}}\W{{1,4}}{alone}",
+        rf"\bonly\s+{alone}\s*=",
+        rf"{alone}(?:\s*=\s*[\w.]+)?\s+(?:parameter\s+|values?\s+)?(?:is\s+|are\s+)?{_NOT_TAKEN}",
+        rf"(?:^|[:.;\]]\s*){alone}(?:\s*=\s*[\w.]+)?\s+(?:must|should|has to|can only|may only|cannot)\s+be\b",
+        rf"参数\W{{0,3}}{alone}|{alone}\W{{0,3}}(?:参数|不支持|非法|无效)",
+    )
+    return any(re.search(form, message, re.IGNORECASE) for form in forms)
+
+
+def retry_after(milliseconds: str | None, header: str | None) -> float | None:
+    """The seconds of a `retry-after-ms` or `Retry-After` header (a number or a date); None if there is neither."""
+    for value, unit in ((milliseconds, 1000.0), (header, 1.0)):
+        with suppress(ValueError):
+            if (seconds := float(value or "") / unit) > 0:  # also false for NaN
+                return seconds
+    with suppress(ValueError, TypeError, OverflowError):
+        if (seconds := parsedate_to_datetime(header or "").timestamp() - time.time()) > 0:
+            return seconds
+    return None
+
+
+def one_line(error: Exception) -> str:
+    """An error's message on one line, without the API key and cut to 300 characters."""
+    return " ".join(without_key(str(error)).split())[:300] or type(error).__name__

@@ -11,8 +11,7 @@ from random import Random
 from typing import Literal, NamedTuple, TypeVar
 
 from medjudge.distill.dropping import DROP_STEPS, parts_to_drop
-from medjudge.distill.sources import Body, Source
-from medjudge.distill.wording import Wording
+from medjudge.distill.sources import Body, Source, Wording
 from medjudge.text.outline import written
 
 _Key = TypeVar("_Key")

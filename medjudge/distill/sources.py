@@ -1,15 +1,16 @@
-"""A question's reference, split into parts once, and the points of its checklist: graded answers are made of them."""
+"""What graded answers are made of: a question's reference in parts, the points of its checklist, and word lists."""
 
 import re
 from collections.abc import Sequence, Set
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
-from medjudge.distill.wording import Wording, all_wordings, wording_of
 from medjudge.judge.language import language_of
-from medjudge.languages.texts import PACKAGED, Languages, languages_of
+from medjudge.languages.texts import PACKAGED, Languages, Texts, languages_of
+from medjudge.probes.texts import asked_form
 from medjudge.records import Question
 from medjudge.scheme import LLMEVAL_MED, Scheme
+from medjudge.text.grammar import grammar_of
 from medjudge.text.outline import Outline, outline_of
 
 _HEADING_LEAD = r"\W*(?:[一二三四五六七八九十IVX\d]{1,3}[、.．)）])?\s*[#*【\[]*"
@@ -19,6 +20,90 @@ _ITEM_WITHIN = re.compile(r"(?<=[；;。])\s*(?=\d{1,2}[.．、)）]\s*\D)")
 _WORDS = re.compile(r"\d+(?:\.\d+)?|[A-Za-zµμ]{2,}(?:-?\d+)?|[\u4e00-\u9fff]+")
 _LOCATED = 0.3
 """The share of a point's terms that a reference must hold for the point to be found in it."""
+
+
+FILE = "graded_answers.yaml"
+
+
+class FillerGroup(Texts):
+    """Halves of filler sentences: each beginning goes with each end."""
+
+    begin: list[str]
+    end: list[str]
+
+
+class Laterality(Texts):
+    """The words for left and right, and patterns for what must precede and follow them."""
+
+    left: str
+    right: str
+    before: str
+    after: str
+
+
+class GradedTexts(Texts):
+    """A language's `graded_answers.yaml`; its comments say what each list is for."""
+
+    filler: list[FillerGroup]
+    opening: list[str]
+    restated: list[str]
+    closing: list[str]
+    instruction: list[str]
+    core: list[str]
+    secondary: list[str]
+    form_labels: list[str]
+    item_openers: list[str]
+    grader_notes: list[str]
+    no_dressing: list[str]
+    stop_words: list[str]
+    leans: list[str]
+    dose_units: list[str]
+    not_doses: list[str]
+    other_units: list[str]
+    unit_swaps: dict[str, str]
+    range: list[str]
+    laterality: Laterality
+    negated_advice: list[tuple[str, str]]
+    negated_statements: list[tuple[str, str]]
+    negations: list[str]
+    subordinates: list[str]
+    opposites: list[tuple[str, str]]
+    drugs: list[list[str]]
+
+
+class Wording:
+    """One language's lists (`texts`), its grammar, and the lists that are searched for as patterns."""
+
+    def __init__(self, language: str, languages: Languages) -> None:
+        texts = self.texts = languages.load(language, FILE, GradedTexts)
+        grammar = self.grammar = grammar_of(language, languages)
+        # What breaks a form that was asked for is the same for a probe and for a training answer.
+        forms = (*asked_form(language, languages), grammar.any_of(texts.no_dressing))
+        self.no_dressing = re.compile("|".join(f"(?:{form.pattern})" for form in forms), re.IGNORECASE)
+        """What a question asks for where nothing may be put around its answer."""
+        self.grader_notes = grammar.any_of(texts.grader_notes)
+        """What a text says that speaks to graders and is no answer."""
+        self.form_labels = grammar.any_of(texts.form_labels, r"^", r"(?:要求)?[①-⑳\d]*\s*[:：]")
+        """The label of a checklist's item on form rather than content."""
+        self.item_openers = grammar.any_of(texts.item_openers, r"^")
+        self.leans = grammar.any_of(texts.leans, r"^\W*")
+        """The beginning of a sentence that depends on the one before it."""
+        self.negations = grammar.any_of(texts.negations)
+        self.subordinates = grammar.any_of(texts.subordinates)
+        """What begins a condition or an aside."""
+        self.stop_words = frozenset(texts.stop_words)
+
+
+@cache
+def wording_of(language: str, languages: Languages = PACKAGED) -> Wording:
+    """A language's lists, read once."""
+    return Wording(language, languages)
+
+
+@cache
+def all_wordings(languages: Languages = PACKAGED) -> tuple[Wording, ...]:
+    """The lists of every language that has some."""
+    return tuple(wording_of(language, languages) for language in languages.codes(FILE))
 
 
 class Point(NamedTuple):

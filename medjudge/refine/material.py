@@ -17,7 +17,6 @@ from medjudge.errors import InputError
 from medjudge.files import parse_json, read_text, write_json, write_whole
 from medjudge.judge.folder import KINDS
 from medjudge.judge.open import JudgeRef
-from medjudge.languages.texts import Languages, languages_of
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.scheme import Scheme
 from medjudge.validation.answers import Pairs
@@ -76,11 +75,6 @@ class Material:
     pairs: Pairs
     split: Split
     scheme: Scheme
-
-    @cached_property
-    def languages(self) -> Languages:
-        """The texts of the run's languages."""
-        return languages_of(self.scheme)
 
     @cached_property
     def keys(self) -> list[AnswerKey]:

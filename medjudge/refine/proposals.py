@@ -14,8 +14,7 @@ from pydantic import BaseModel
 from medjudge.distill.sources import points_of
 from medjudge.languages.texts import languages_of
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, earlier_turns
-from medjudge.refine.causes import Cause, CauseKind
-from medjudge.refine.findings import Finding
+from medjudge.refine.findings import Cause, CauseKind, Finding
 from medjudge.refine.material import Material, Target, TargetKind, text_sha256
 from medjudge.rounds import scored_rounds
 from medjudge.rubrics.render import neutralise, rubric

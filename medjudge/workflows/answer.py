@@ -11,9 +11,8 @@ from typing import NamedTuple
 from medjudge.answer.conversation import answer_questions as answered_by
 from medjudge.answer.conversation import cut_off, unanswered
 from medjudge.answer.openai_engine import OpenAIEngine
-from medjudge.answer.ray_engine import RayEngine
 from medjudge.answer.thinking import ThinkingOptions, check_thinking
-from medjudge.answer.transformers_engine import TransformersEngine, require_chat_model
+from medjudge.answer.transformers_engine import RayEngine, TransformersEngine, require_chat_model
 from medjudge.answer.vllm_engine import Asked, VllmEngine, VllmMemory
 from medjudge.chat_api.client import Server, check_server
 from medjudge.chat_api.spending import Limit, Spending

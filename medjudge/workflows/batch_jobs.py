@@ -12,8 +12,7 @@ import openai
 
 from medjudge.chat_api.batch_jobs import BatchJob, BatchJobs
 from medjudge.chat_api.client import request_body
-from medjudge.chat_api.faults import one_line
-from medjudge.chat_api.replies import ReplyError
+from medjudge.chat_api.replies import ReplyError, one_line
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError, UnfinishedError, notify
 from medjudge.judge.api import failed_request, read_judgment

@@ -19,7 +19,7 @@ from medjudge.chat_api.client import (
     body_bytes,
     check_server,
 )
-from medjudge.chat_api.faults import retry_after
+from medjudge.chat_api.replies import retry_after
 from medjudge.chat_api.spending import Limit, Spending, Used
 from medjudge.errors import InputError, UnfinishedError
 from medjudge.store import Run

@@ -7,8 +7,16 @@ import pytest
 from chat_server import Act, completion, failure
 
 from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server
-from medjudge.chat_api.faults import REFUSABLE, ServerError, read_error, refused_parameter, retry_after, stated_error
-from medjudge.chat_api.replies import ChatReply, ReplyError, parse_reply
+from medjudge.chat_api.replies import (
+    REFUSABLE,
+    ChatReply,
+    ReplyError,
+    ServerError,
+    parse_reply,
+    read_error,
+    refused_parameter,
+    stated_error,
+)
 from medjudge.errors import InputError
 
 REQUEST = ChatRequest([{"role": "user", "content": "How much?"}], seed=3, max_tokens=100, schema={"type": "object"})
@@ -274,18 +282,6 @@ def test_an_ending_that_is_not_known_to_be_complete_is_tried_again(ending, chat_
     (reply,) = _asked(server)
     assert (reply.text, reply.broke_off) == ("half of", True)
     assert len(server.asked) == 3
-
-
-def test_a_date_to_wait_for_is_relative_to_the_servers_clock(chat_server) -> None:
-    fast = {"Date": "Fri, 01 Jan 2100 00:00:00 GMT", "Retry-After": "Fri, 01 Jan 2100 00:00:01 GMT"}
-    calls = itertools.count()
-    server = chat_server(lambda _: failure(429, "slow down", fast) if next(calls) == 0 else completion("yes"))
-    assert _asked(server)[0].text == "yes"
-    assert retry_after(None, fast["Retry-After"], fast["Date"]) == 1.0
-    slow = ("Thu, 01 Jan 1998 00:00:05 GMT", "Thu, 01 Jan 1998 00:00:00 GMT")
-    assert retry_after(None, *slow) == 5.0
-    assert retry_after(None, slow[1], slow[0]) is None
-    assert retry_after(None, slow[0], "no date") is None  # long past by the clock of this machine
 
 
 def test_no_error_that_passes_is_taken_for_a_refusal() -> None:

@@ -7,10 +7,8 @@ from scipy.stats import spearmanr
 
 from medjudge.benchmark.sample import sample_folder
 from medjudge.distill.alterations import ALTERATIONS, altered
-from medjudge.distill.dressing import padded
-from medjudge.distill.graded import graded_answers
-from medjudge.distill.sources import points_of
-from medjudge.distill.wording import wording_of
+from medjudge.distill.graded import graded_answers, padded
+from medjudge.distill.sources import points_of, wording_of
 from medjudge.judge.language import language_of
 from medjudge.probes.texts import probe_texts
 from medjudge.records import Question

@@ -5,7 +5,7 @@ import yaml
 
 from medjudge.annotate.wording import FormMessages, FormTexts, PageTexts, both_languages
 from medjudge.distill.graded import graded_answers
-from medjudge.distill.wording import GradedTexts
+from medjudge.distill.sources import GradedTexts
 from medjudge.errors import InputError
 from medjudge.languages.texts import PACKAGED, Languages, Texts
 from medjudge.probes.probes import PROBES, probed

@@ -1,7 +1,7 @@
 import pytest
 
 from medjudge.records import Judgment
-from medjudge.refine.causes import CauseKind, comments_of, question_causes
+from medjudge.refine.findings import CauseKind, comments_of, question_causes
 from medjudge.scale import median_level
 from medjudge.validation.answers import paired
 

@@ -4,7 +4,7 @@ import pytest
 
 from medjudge.errors import InputError
 from medjudge.records import Judgment
-from medjudge.refine.causes import Cause, CauseKind
+from medjudge.refine.findings import Cause, CauseKind
 from medjudge.refine.proposals import Outcome, Reading, Shown, checklist_prompt, read_reply, rubric_prompt
 from medjudge.refine.proposers import EditorProposer, LocalProposer
 from medjudge.rubrics.render import rubric

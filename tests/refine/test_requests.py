@@ -7,8 +7,7 @@ from simulated import write_run
 
 from medjudge.errors import InputError
 from medjudge.records import Judgment
-from medjudge.refine.causes import Cause, CauseKind
-from medjudge.refine.findings import Finding, Target
+from medjudge.refine.findings import Cause, CauseKind, Finding, Target
 from medjudge.refine.material import Material, split_answers
 from medjudge.refine.outcome import count_outcomes
 from medjudge.refine.proposals import Outcome, Proposal, proposal_requests
