@@ -15,34 +15,15 @@ from typing import Any, NamedTuple
 from medjudge.chat_api.transport import without_key
 from medjudge.text.blocks import THOUGHT_MARKS
 
-_COMPLETE = set(["stop", "eos", "eos_token", "end_turn", "stop_sequence", "stop_token", "complete", "completed"])
-_AT_THE_LIMIT = set(
-    [
-        "length",
-        "max_tokens",
-        "max_length",
-        "max_output_tokens",
-        "max_completion_tokens",
-        "model_length",
-        "model_context_window_exceeded",
-        "error_limit",
-    ]
-)
-_FILTERED = set(
-    [
-        "content_filter",
-        "content_filtered",
-        "sensitive",
-        "safety",
-        "refusal",
-        "recitation",
-        "blocklist",
-        "prohibited_content",
-        "spii",
-        "guardrail_intervened",
-        "error_toxic",
-    ]
-)
+_COMPLETE = {"stop", "eos", "eos_token", "end_turn", "stop_sequence", "stop_token", "complete", "completed"}
+_AT_THE_LIMIT = {
+    *("length", "max_tokens", "max_length", "max_output_tokens", "max_completion_tokens", "model_length"),
+    *("model_context_window_exceeded", "error_limit"),
+}
+_FILTERED = {
+    *("content_filter", "content_filtered", "sensitive", "safety", "refusal", "recitation", "blocklist"),
+    *("prohibited_content", "spii", "guardrail_intervened", "error_toxic"),
+}
 """The three known endings in the words of OpenAI, vLLM, TGI, Mistral, Anthropic, Bedrock, Google, Zhipu and Cohere."""
 
 
