@@ -91,6 +91,11 @@ class Proposal(BaseModel):
     def target(self) -> Target:
         return Target(self.kind, self.name)
 
+    @property
+    def problem_to_fix(self) -> str | None:
+        """The rule that the text breaks; None where it breaks none."""
+        return self.problem if self.outcome is Outcome.UNREADABLE else None
+
 
 def checklist_prompt(
     question: Question, earlier: Sequence[str], cause: Cause, shown: Sequence[Shown], scheme: Scheme = LLMEVAL_MED

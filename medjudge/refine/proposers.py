@@ -16,8 +16,6 @@ from medjudge.screen import progress_bar
 from medjudge.store import Run, repair_last_line
 
 _MAX_TOKENS, _THOUGHT_TOKENS = 2048, 8192
-_OPENINGS = 5
-"""Times that a text is opened in a row: EDITOR may be a script that never gets it right."""
 
 
 class Proposer(Protocol):
@@ -103,7 +101,7 @@ class LocalProposer:
 class EditorProposer:
     """Person who edits each text in $EDITOR, next to a page that shows the prompt a model would get.
 
-    A text from an earlier start is continued; one that cannot be used is opened again.
+    A text from an earlier start is continued, with what is wrong with it on the page.
 
     Args:
         folder: Where pages and texts are written.
@@ -130,24 +128,10 @@ class EditorProposer:
         page, text = stem.with_suffix(".about.md"), stem.with_suffix(".md")
         if not text.exists():
             write_whole(text, prompt.before.rstrip() + "\n")
-        made = edited(prompt, self.name, read_text(text))
-        for _ in range(_OPENINGS):
-            problem = f"To fix: {made.problem}" if made.outcome is Outcome.UNREADABLE else None
-            about = f"Edit {text.name}, the {prompt.target.kind} of {prompt.target.name}."
-            paragraphs = [*([problem] if problem else []), f"{about} The prompt that a model would get:", prompt.text]
-            write_whole(page, "\n\n".join(paragraphs) + "\n")
-            if problem:
-                notify(f"{text}: {problem}")
-            self._open(text, page)
-            before, made = made, edited(prompt, self.name, read_text(text))
-            if made.outcome is not Outcome.UNREADABLE:
-                return made
-            if made.reply == before.reply:
-                break
-        notify(f"{text}: left as it is ({made.problem}); run the same command to continue with it")
-        return no_reply(prompt, self.name, made.problem or "", retry=True)
-
-    def _open(self, text: Path, page: Path) -> None:
+        about = f"Edit {text.name}, the {prompt.target.kind} of {prompt.target.name}."
+        if problem := edited(prompt, self.name, read_text(text)).problem_to_fix:
+            about = f"To fix: {problem}\n\n{about}"
+        write_whole(page, f"{about} The prompt that a model would get:\n\n{prompt.text}\n")
         try:
             done = subprocess.run([*self.command, str(text), str(page)])
         except OSError as error:
@@ -157,6 +141,11 @@ class EditorProposer:
                 f"{self.command[0]} exited with {done.returncode} on {text}; what was saved is kept, and the same "
                 "command continues with it"
             )
+        made = edited(prompt, self.name, read_text(text))
+        if problem := made.problem_to_fix:
+            notify(f"{text}: {problem}; run the same command to continue with it")
+            return no_reply(prompt, self.name, problem, retry=True)
+        return made
 
 
 def make_proposals(

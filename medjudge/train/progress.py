@@ -85,18 +85,14 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-_OTHER = "#b5651d"
-_LEFT = (("loss", "training", SOFT), ("eval_loss", "validation", ACCENT))
-_RIGHT = (
-    ("eval_quadratic_kappa", "quadratic kappa", ACCENT),
-    ("eval_usable_agreement", "usable", _OTHER),
-)
-
-
-def curve(history: Sequence[Mapping[str, Any]], name: str) -> tuple[list[int], list[float]]:
-    """Steps and values of a measure in a trainer's log; of a step that was logged twice, the last value counts."""
-    points = {int(entry["step"]): float(entry[name]) for entry in history if name in entry}
-    return sorted(points), [points[step] for step in sorted(points)]
+_PANELS = {
+    "Loss": (("loss", "training", SOFT), ("eval_loss", "validation", ACCENT)),
+    "Agreement on validation": (
+        ("eval_quadratic_kappa", "quadratic kappa", ACCENT),
+        ("eval_usable_agreement", "usable", "#b5651d"),
+    ),
+}
+"""Measures of each panel, what they are called, and their colours."""
 
 
 def log_to_tensorboard(trainer: Any, folder: Path, resumed: bool) -> None:
@@ -122,12 +118,13 @@ def write_curves(path: Path, history: Sequence[Mapping[str, Any]], kept_step: in
     Returns:
         Whether it was drawn: not where matplotlib is not installed, which is said, or nothing was logged.
     """
-    left = [(label, colour, *curve(history, name)) for name, label, colour in _LEFT]
-    right = [(label, colour, *curve(history, name)) for name, label, colour in _RIGHT]
+    # Of a step that was logged twice, the last value counts.
+    names = {name for lines in _PANELS.values() for name, _, _ in lines}
+    curves = {name: {int(entry["step"]): float(entry[name]) for entry in history if name in entry} for name in names}
     if find_spec("matplotlib") is None:
         notify(f"no {CURVES_FILE}: matplotlib is not installed (pip install 'medjudge[report]')")
         return False
-    if not any(steps for _, _, steps, _ in (*left, *right)):
+    if not any(curves.values()):
         return False
     import matplotlib
     from matplotlib.figure import Figure
@@ -136,35 +133,21 @@ def write_curves(path: Path, history: Sequence[Mapping[str, Any]], kept_step: in
         matplotlib.rcdefaults()  # whatever the user's own matplotlibrc says
         matplotlib.rcParams.update({**STYLE, "legend.frameon": False, "legend.fontsize": 8.5})
         figure = Figure(figsize=(8.4, 3.1), layout="constrained")
-        panels = figure.subplots(1, 2)
-        _panel(panels[0], "Loss", left, kept_step)
-        _panel(panels[1], "Agreement on validation", right, kept_step)
+        for axes, (title, lines) in zip(figure.subplots(1, 2), _PANELS.items(), strict=True):
+            axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
+            axes.set_xlabel("Step")
+            axes.grid(axis="y", color=LINE, linewidth=0.5)
+            for name, label, colour in lines:
+                points = sorted(curves[name].items())
+                if points:
+                    axes.plot(*zip(*points, strict=True), color=colour, marker="o", markersize=3, label=label)
+            if kept_step is not None:
+                axes.axvline(kept_step, color=INK, linewidth=0.9, linestyle="--", zorder=0, label=f"kept: {kept_step}")
+            if any(curves[name] for name, _, _ in lines):
+                axes.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.2), ncols=3)  # below, where no curve passes
+            else:
+                axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=SOFT)
         path.parent.mkdir(parents=True, exist_ok=True)
         # Without date and version: the same run gives the same bytes.
         figure.savefig(path, dpi=150, metadata={"Date": None, "Creator": None} if path.suffix == ".svg" else {})
     return True
-
-
-def _panel(
-    axes: Any, title: str, lines: Sequence[tuple[str, str, list[int], list[float]]], kept_step: int | None
-) -> None:
-    axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
-    for label, colour, steps, values in lines:
-        if steps:
-            # Few points are shown each, as a line between two evaluations says nothing of what lies between.
-            axes.plot(
-                steps, values, color=colour, linewidth=1.6, marker="o" if len(steps) <= 25 else None, markersize=3.5
-            )
-            axes.plot([], [], color=colour, linewidth=1.6, label=label)
-    if kept_step is not None:
-        axes.axvline(kept_step, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0, label=f"kept: {kept_step}")
-    axes.set_xlabel("Step")
-    axes.set_xlim(left=0)
-    axes.locator_params(axis="x", integer=True, nbins=6)
-    axes.grid(axis="y", color=LINE, linewidth=0.5)
-    axes.set_axisbelow(True)
-    if any(steps for _, _, steps, _ in lines):
-        # Below the plot, where no curve can pass.
-        axes.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.2), ncols=3, handlelength=1.4, columnspacing=1.2)
-    else:
-        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=SOFT)
