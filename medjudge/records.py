@@ -1,6 +1,7 @@
 """The records that the stations exchange, one JSON object per line."""
 
 import unicodedata
+from abc import abstractmethod
 from collections.abc import Sequence
 from enum import Enum
 from typing import Annotated, Any, Literal, NamedTuple
@@ -105,11 +106,6 @@ class StrictRecord(BaseModel):
     # rejected, because a misspelt field would otherwise count as missing.
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
 
-    @property
-    def key(self) -> Any:
-        """What names the record in its file."""
-        raise NotImplementedError
-
 
 class OfTexts(StrictRecord):
     """The base of what is said of answers; `texts` is the hash of the texts, where it was kept (see `provenance`)."""
@@ -117,9 +113,14 @@ class OfTexts(StrictRecord):
     texts: str | None = None
 
     @property
+    @abstractmethod
+    def key(self) -> Any:
+        """What names the record in its file."""
+
+    @property
+    @abstractmethod
     def answer_keys(self) -> tuple[AnswerKey, ...]:
         """The answers."""
-        raise NotImplementedError
 
     @model_serializer(mode="wrap")
     def _without_none(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import psutil
 from filelock import FileLock, Timeout
@@ -37,7 +37,18 @@ from medjudge.run_log import logging_to
 from medjudge.run_manifest import Manifest
 from medjudge.scheme import SCHEME_FILE, Scheme, scheme_beside
 
-Record = TypeVar("Record", bound=StrictRecord)
+
+class Keyed(Protocol):
+    """A record that its key names in a file."""
+
+    @property
+    def key(self) -> Any: ...
+
+    @classmethod
+    def model_validate(cls, obj: Any, /) -> Any: ...
+
+
+Record = TypeVar("Record", bound=Keyed)
 
 QUESTIONS_CHANGED = "The questions are not those that this run began with: questions.jsonl was changed."
 

@@ -238,7 +238,7 @@ def version_lines(changes: Sequence[Change]) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = []
     for proposal, before, decision, held_out in changes:
         target, original = proposal.target._asdict(), text_sha256(before)
-        how = {"parent": original, "by": proposal.by, "cause_suggested": proposal.cause}
+        how: dict[str, Any] = {"parent": original, "by": proposal.by, "cause_suggested": proposal.cause}
         how |= {"kept": decision.kept, "why": decision.why}
         how |= {name: None if value is None else rounded(value) for name, value in decision.numbers().items()}
         for version, text, made in (("as it was", before, {}), ("proposed", proposal.text or "", how)):
