@@ -132,16 +132,13 @@ def whole_or_nothing(folder: Path, writes: bool) -> Iterator[None]:
             if last_checkpoint(folder) is None or isinstance(error, NotFiniteError):
                 _remove(folder, had_checkpoints)
             if not isinstance(error, Exception):
-                notify(f"\n{_what_is_kept(folder)}")
+                kept = last_checkpoint(folder)
+                nothing = "before its first checkpoint: nothing is kept, and the same command starts it again"
+                notify(
+                    "\ntraining stopped"
+                    + (f": {kept} is kept; the same command with --resume continues from it" if kept else f" {nothing}")
+                )
         raise
-
-
-def _what_is_kept(folder: Path) -> str:
-    """A sentence on what a stopped run can continue from."""
-    checkpoint = last_checkpoint(folder)
-    if checkpoint is None:
-        return "training stopped before its first checkpoint: nothing is kept, and the same command starts it again"
-    return f"training stopped: {checkpoint} is kept; the same command with --resume continues from it"
 
 
 def _remove(folder: Path, had_checkpoints: bool) -> None:

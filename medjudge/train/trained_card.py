@@ -16,7 +16,7 @@ from medjudge.judge.folder import JudgeCard, TrainedOn
 from medjudge.judge.identity import measured_on
 from medjudge.models.loading import base_name, commit, located
 from medjudge.models.packaged import source_of
-from medjudge.rubrics.render import Style, prompt_hashes
+from medjudge.rubrics.render import prompt_hashes
 from medjudge.train.adapters import quantization_of, seen_before
 from medjudge.train.arguments import TrainingConfig
 from medjudge.train.checkpoints import kept_step
@@ -70,6 +70,9 @@ def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, s
     kind = JUDGE_KINDS[judge.kind]
     assert model.model_name_or_path
     assert training.max_length
+    # A rubric that the judge never saw may change.
+    trained = {line.question.category for line in data.train}
+    hashes = prompt_hashes(judge.style, data.scheme) if kind.reads_rubrics else {}
     files = [Path(file) for file in (judge.train_file, judge.validation_file)]
     trained_on = TrainedOn(
         files={file.name: file_sha256(file) for file in files},
@@ -87,7 +90,7 @@ def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, s
         quantization=quantization_of(model),
         style=judge.style,
         scheme=data.scheme.ref,
-        prompt_hashes=_rubric_hashes(judge.style, data) if kind.reads_rubrics else {},
+        prompt_hashes={name: digest for name, digest in hashes.items() if name.split(".")[0] in trained},
         max_length=training.max_length,
         windows=judge.windows if kind.reads_windows else 1,
         only_languages=judge.only_languages,
@@ -120,13 +123,6 @@ def with_temperature_on(card: JudgeCard, folder: Path, data: TrainingData) -> Ju
     """The card with what its temperature was fitted with; the folder holds all other files of the judge."""
     models = Counter(line.answer.model for line in data.validation)
     return card.model_copy(update={"temperature_on": measured_on(folder, card, data.scheme, models)})
-
-
-def _rubric_hashes(style: Style, data: TrainingData) -> dict[str, str]:
-    """Prompt hashes of the categories that were trained on: a rubric that the judge never saw may change."""
-    trained = {line.question.category for line in data.train}
-    hashes = prompt_hashes(style, data.scheme)
-    return {name: digest for name, digest in hashes.items() if name.split(".")[0] in trained}
 
 
 def _hyperparameters(training: SFTConfig) -> dict[str, Any]:

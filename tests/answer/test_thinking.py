@@ -8,10 +8,8 @@ from chat_server import Act, completion
 from tiny_models import build_tiny_lm
 
 from medjudge.answer.conversation import Reply, Request, answer_questions
-from medjudge.answer.openai_engine import OpenAIEngine
 from medjudge.answer.thinking import NO_ANSWER, ChatTemplate, ThinkingOptions, split_thought
 from medjudge.answer.transformers_engine import TransformersEngine
-from medjudge.chat_api.client import Server
 from medjudge.errors import InputError
 from medjudge.models.loading import load_tokenizer
 from medjudge.store import Run
@@ -143,14 +141,3 @@ def test_a_server_that_sends_the_thought_apart(medjudge, chat_server, jsonl, tmp
     assert other.returncode == 2
     assert "with thinking on, and now it is off" in other.stderr
     assert medjudge("answer", *words, "--thinking", "maybe").returncode == 2
-
-
-def test_a_server_without_templates_is_asked_without_the_switch(chat_server, monkeypatch) -> None:
-    from chat_server import failure
-
-    monkeypatch.setenv("OPENAI_API_KEY", "of no value")
-    refusal = failure(400, "Unrecognized request argument supplied: chat_template_kwargs")
-    server = chat_server(lambda body: refusal if "chat_template_kwargs" in body else completion("Four."))
-    engine = OpenAIEngine("m", Server(server.url, first_wait=0.01, attempts=2), thinking=ThinkingOptions("off"))
-    ((_, reply),) = engine.answer([Request(USER, 1)])
-    assert reply.text == "Four."

@@ -2,7 +2,6 @@ import pytest
 
 from medjudge.records import Judgment
 from medjudge.refine.findings import CauseKind, comments_of, question_causes
-from medjudge.scale import median_level
 from medjudge.validation.answers import paired
 
 
@@ -10,18 +9,12 @@ from medjudge.validation.answers import paired
 def suggested(question, answer, physician_score):
     """The causes of a question from rows of (judge, physicians' levels, text, comment)."""
 
-    def build(*rows, shift: float, probabilities=None, **fields):
+    def build(*rows, shift: float, **fields):
         asked = question(**{"reference": "At most 4 g of paracetamol a day.", "checklist": "1. at most 4 g", **fields})
         answers, judgments, scores = [], [], []
         for place, (level, by_raters, text, comment) in enumerate(rows):
             answers.append(answer(model=f"m{place}", text=text))
-            levels = probabilities and probabilities[place]
-            score = median_level(levels) if levels else level
-            judgments.append(
-                Judgment(
-                    question_id="q1", model=f"m{place}", judge="j", score=score, expected=level, probabilities=levels
-                )
-            )
+            judgments.append(Judgment(question_id="q1", model=f"m{place}", judge="j", score=level))
             scores += [
                 physician_score(model=f"m{place}", rater=f"dr{number}", comment=comment, score=level)
                 for number, level in enumerate(by_raters)
@@ -34,11 +27,10 @@ def suggested(question, answer, physician_score):
     return build
 
 
-def test_a_lenient_judge_suggests_a_missing_point_and_names_what_comments_say(suggested) -> None:
+def test_a_lenient_judge_suggests_a_missing_point(suggested) -> None:
     rows = [(5, [3, 3], "Up to 4 g.", "liver disease not mentioned"), (5, [3, 2], "4 g a day.", None)]
     (cause,) = suggested(*rows, shift=2.2)
     assert cause.kind == CauseKind.POINT_MISSING
-    assert "liver, disease" in cause.evidence
     assert "mean scores: judge 5.0, physicians 2.8" in cause.evidence
     assert "no checklist" in suggested(*rows, shift=2.2, checklist=None)[0].evidence
 
@@ -77,13 +69,3 @@ def test_physicians_that_differ_more_than_the_judge_does(suggested) -> None:
     assert first.kind == CauseKind.PHYSICIANS_DISAGREE
     assert "3.0 levels apart" in first.evidence
     assert suggested((5, [2, 2], "4 g", None), shift=3)[0].kind != first.kind
-
-
-def test_a_judge_between_two_levels_suggests_an_ambiguous_rubric(suggested) -> None:
-    rows = [(3.5, [4, 4], "4 g", None), (3.4, [4, 4], "4 g a day", None)]
-    between = [[0, 0.05, 0.5, 0.45, 0], [0, 0.1, 0.45, 0.45, 0]]
-    first = suggested(*rows, shift=-0.6, probabilities=between)[0]
-    assert first.kind == CauseKind.LEVEL_AMBIGUOUS
-    assert "2 of 2 answers" in first.evidence
-    sure = [[0, 0, 0.95, 0.05, 0], [0, 0, 0.95, 0.05, 0]]
-    assert suggested(*rows, shift=-0.6, probabilities=sure)[0].kind == CauseKind.REFERENCE_DISPUTABLE

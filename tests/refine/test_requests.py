@@ -9,7 +9,6 @@ from medjudge.errors import InputError
 from medjudge.records import Judgment
 from medjudge.refine.findings import Cause, CauseKind, Finding, Target
 from medjudge.refine.material import Material, split_answers
-from medjudge.refine.outcome import count_outcomes
 from medjudge.refine.proposals import Outcome, Proposal, proposal_requests
 from medjudge.refine.proposers import make_proposals
 from medjudge.store import Run
@@ -58,13 +57,6 @@ def test_what_the_judge_cannot_use_and_what_exceeds_the_limit_is_left_out(materi
 def proposal(outcome: Outcome) -> Proposal:
     fields = {"kind": "checklist", "name": "q00", "by": "a", "cause": "c", "prompt_sha256": "0", "reply": None}
     return Proposal(**fields, outcome=outcome)
-
-
-def test_outcomes_are_counted_and_only_failures_make_a_refinement_incomplete() -> None:
-    counts = count_outcomes([proposal(outcome) for outcome in Outcome], [], {})
-    assert (counts.asked, counts.declined, counts.unreadable, counts.failed) == (4, 1, 1, 1)
-    assert counts.incomplete
-    assert not count_outcomes([proposal(Outcome.PROPOSED), proposal(Outcome.DECLINED)], [], {}).incomplete
 
 
 def test_a_failed_proposal_is_requested_again_and_a_file_by_another_proposer_is_refused(

@@ -19,10 +19,7 @@ from medjudge.records import TrainingLine
 from medjudge.scale import median_level
 from medjudge.statistics.calibration import FEWEST_ANSWERS
 from medjudge.store import Run
-from medjudge.train import generative as generative_module
 from medjudge.train import ordinal as ordinal_module
-from medjudge.train import temperature as temperature_module
-from medjudge.train import trained_card as card_module
 from medjudge.train.arguments import parse_arguments
 from medjudge.train.features import ordinal_dataset, read_training_lines
 from medjudge.train.temperature import (
@@ -95,44 +92,6 @@ def test_a_temperature_that_would_not_lower_the_calibration_error_is_not_taken()
     calibration = calibrated(logits, np.eye(5)[level - 1], level, generative_levels)
     assert (calibration.temperature, calibration.fitted, calibration.answers) == (1.0, False, 100)
     assert calibration.ece_after == calibration.ece_before == pytest.approx(0, abs=1e-6)
-
-
-TWO_SAID_FOUR = [0.01, 0.02, 0.09, 0.83, 0.05]  # their soft label: its mean is 3.89
-
-
-@pytest.mark.parametrize("kind", ["ordinal", "generative"])
-def test_the_level_of_a_line_counts_not_the_mean_of_its_soft_label(
-    kind, recipe, tiny_lm, tiny_encoder, training_files, monkeypatch
-) -> None:
-    """In a whole run: the measures of each checkpoint, the card's, and the calibration error."""
-    by_level = {}
-    for path in training_files:
-        lines = []
-        for number, line in enumerate(read_training_lines(path)):
-            level = (4, 2)[number % 2]
-            soft = TWO_SAID_FOUR if level == 4 else [0.1, 0.7, 0.1, 0.05, 0.05]
-            lines.append(line.model_copy(update={"level": level, "probabilities": soft}))
-        write_lines(path, lines)
-        by_level[path] = sorted(line.level for line in lines)
-    asked = []
-
-    def seen(name):
-        plain = getattr(temperature_module, name)
-
-        def spy(*arguments):
-            asked.append((name, sorted(np.asarray(arguments[2 if name == "calibrated" else 1]).tolist())))
-            return plain(*arguments)
-
-        return spy
-
-    measured_by = ordinal_module if kind == "ordinal" else generative_module
-    for module, name in ((measured_by, "agreement_measures"), (card_module, "agreement_measures")):
-        monkeypatch.setattr(module, name, seen(name))
-    monkeypatch.setattr(card_module, "calibrated", seen("calibrated"))
-    train_judge(*parse_arguments(recipe(kind, tiny_encoder if kind == "ordinal" else tiny_lm)))
-    assert {name for name, _ in asked} == {"calibrated", "agreement_measures"}
-    assert len(asked) >= 4  # two checkpoints, the calibration, the card
-    assert all(levels == by_level[training_files[1]] for _, levels in asked)
 
 
 def test_levels_that_no_answer_has_do_not_make_the_start_infinite(tiny_encoder, training_files) -> None:
