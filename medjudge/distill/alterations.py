@@ -93,7 +93,7 @@ def _scaled(units: Units, factors: Sequence[float]) -> Alteration:
         also = _ALSO_GIVEN.match(parts[at], amount.end())
         expression = amount[0] + (also[0] if also else "")
         values = amount["numbers"] + "\0" + expression[len(amount["numbers"]) :]
-        value, rest = re.sub(_NUMBER, lambda match: _written(_value(match[0]) * factor), values).split("\0")
+        value, rest = re.sub(_NUMBER, lambda match: _times(match[0], factor), values).split("\0")
         if not also:
             rest = expression[len(amount["numbers"]) :]
         return _everywhere(parts, expression, value + rest)
@@ -103,19 +103,15 @@ def _scaled(units: Units, factors: Sequence[float]) -> Alteration:
 
 def _fits(number: str, factor: float, unit: str) -> bool:
     """True if a changed number reads like one of its kind: whole ones stay whole, shares stay below 100 %."""
-    value = _value(number) * factor
+    value = float(number.replace(",", "")) * factor
     if unit in ("%", "percent", "per cent") and value > 100:
         return False
     # "1 hours" would give the change away.
     return "." in number or (value == round(value) and value != 1)
 
 
-def _value(number: str) -> float:
-    return float(number.replace(",", ""))
-
-
-def _written(value: float) -> str:
-    return f"{value:.4f}".rstrip("0").rstrip(".")
+def _times(number: str, factor: float) -> str:
+    return f"{float(number.replace(',', '')) * factor:.4f}".rstrip("0").rstrip(".")
 
 
 def _unit(units: Units) -> Alteration:

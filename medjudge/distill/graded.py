@@ -83,7 +83,8 @@ def graded_answers(
             open_levels.remove(level)
             continue
         stretch = stretches.setdefault((source.language, source.may_be_dressed, level), [])
-        task = _Task(source, level, _missing(stretch), f"{seed}\n{len(answers)}")
+        missing = _MEAN_STRETCH * (len(stretch) + 1) - sum(stretch)  # brings the mean of the level right
+        task = _Task(source, level, missing, f"{seed}\n{len(answers)}")
         body = _new_body(task, sources, owners)
         if body is None:
             queues.drop(source, level)
@@ -92,7 +93,8 @@ def graded_answers(
         owners[body.text] = ""
         numbers[level] += 1
         stretch.append(stretch_of(source, body.text))
-        answers.append(_graded_answer(source.question, body, level, len(answers)))
+        answer = Answer(question_id=source.question.id, model=MODEL, sample=len(answers), text=body.text)
+        answers.append(GradedAnswer(source.question, answer, level, " + ".join(body.steps), list(body.made_from)))
     return answers
 
 
@@ -167,11 +169,6 @@ class _Queues:
             self._without_fives.add(source.question.id)
 
 
-def _graded_answer(question: Question, body: Body, level: int, sample: int) -> GradedAnswer:
-    answer = Answer(question_id=question.id, model=MODEL, sample=sample, text=body.text)
-    return GradedAnswer(question, answer, level, " + ".join(body.steps), list(body.made_from))
-
-
 _Maker = Callable[[Source, int, Sequence[Source], Random], Body | None]
 _MAKERS: dict[str, _Maker] = {
     "whole": lambda source, level, sources, draw: Body(source.text, ("reference",)),
@@ -203,11 +200,6 @@ def _body(task: _Task, sources: Sequence[Source], draw: Random) -> Body | None:
         if body := _MAKERS[maker](task.source, task.level, sources, draw):
             return body
     return None
-
-
-def _missing(stretches: Sequence[float]) -> float:
-    """The stretch of the next answer that brings the mean of its level right."""
-    return _MEAN_STRETCH * (len(stretches) + 1) - sum(stretches)
 
 
 MOST_STRETCH = 0.7

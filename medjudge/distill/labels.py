@@ -99,7 +99,8 @@ def rater_labels(scores: Mapping[AnswerKey, Mapping[str, int]]) -> RaterLabels:
             levels[row, column[rater]] = level
     several = np.isfinite(levels).sum(axis=1) > 1
     shared = np.isfinite(levels[several]).sum(axis=0)
-    labels = {key: _mean_label(list(by_rater.values())) for key, by_rater in scores.items()}
+    one_hot = np.eye(LEVELS)
+    labels = {key: one_hot[np.array(list(by_rater.values())) - 1].mean(axis=0) for key, by_rater in scores.items()}
     model = fit_raters(levels) if several.sum() >= FEWEST_SHARED else None
     if model is not None:
         known = shared >= FEWEST_SHARED
@@ -117,10 +118,6 @@ def rater_labels(scores: Mapping[AnswerKey, Mapping[str, int]]) -> RaterLabels:
         for rater, index in column.items()
     }
     return RaterLabels(labels, {"fitted": model is not None, "several": int(several.sum()), "raters": reports})
-
-
-def _mean_label(levels: Sequence[int]) -> np.ndarray:
-    return np.mean(np.eye(LEVELS)[np.array(levels) - 1], axis=0)
 
 
 def _grid() -> tuple[np.ndarray, np.ndarray]:
