@@ -57,9 +57,7 @@ def answer_questions(
     answers of the same sample, as far as the earlier questions are given.
 
     Args:
-        samples: Independent answers per question.
         seed: Determines, with question and sample, the seed of each request, whatever else runs.
-        done: Answers of an earlier, interrupted run.
         system: The system message that every conversation begins with.
     """
     beginning = [] if system is None else [{"role": "system", "content": system}]

@@ -16,9 +16,6 @@ class OpenAIEngine:
 
     Args:
         model: The model's name at the server, and in the records.
-        server: The server, its limits and retries.
-        spending: The account that the requests are charged to.
-        max_new_tokens: The most tokens of an answer.
         temperature: The sampling temperature; 0 for greedy decoding.
         thinking: Whether the model thinks before it answers. Its tokens are added with mode `on`, and else once a
             thought has taken all tokens of an answer.

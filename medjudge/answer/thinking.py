@@ -52,11 +52,6 @@ class ChatPrompt(NamedTuple):
 class ChatTemplate:
     """A tokenizer's chat template, and what the replies to it hold.
 
-    Args:
-        tokenizer: Has a chat template.
-        max_new_tokens: The most tokens of an answer.
-        options: Whether the model thinks first.
-
     Raises:
         InputError: Thinking is to be switched, and the template has no switch for it.
     """

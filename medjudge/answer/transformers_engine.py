@@ -50,7 +50,6 @@ class SeededSampling(LogitsProcessor):
     2014), so a request's answer depends on its seed and not on the other rows.
 
     Args:
-        seeds: One seed per row.
         temperature: The sampling temperature, above 0.
         top_p: The mass of nucleus sampling; 1 for none.
     """
@@ -96,14 +95,9 @@ class TransformersEngine:
     """A chat model, loaded once.
 
     Args:
-        model_id: A folder or a hub id.
-        revision: A branch, tag or commit of the hub.
-        device: `auto`, `cpu` or `cuda`.
-        max_new_tokens: The most tokens of an answer.
         temperature: The sampling temperature; 0 for greedy decoding.
         batch_tokens: The tokens of the first batches, prompt, answer and padding included; later ones adapt to the
             memory.
-        thinking: Whether the model thinks before it answers.
 
     Raises:
         InputError: The model cannot be loaded, or the device is not available.
@@ -192,13 +186,8 @@ class RayEngine(NamedTuple):
     """Engine that answers as `TransformersEngine` does, on many workers; each conversation stays on one worker.
 
     Attributes:
-        name: The model's name in the records.
         model_id: A hub id, or a folder that every worker must find at the same absolute path.
-        device: The workers' device: `auto`, `cpu` or `cuda`.
-        max_new_tokens: The most tokens of an answer.
         temperature: The sampling temperature; 0 for greedy decoding.
-        thinking: Whether the model thinks before it answers.
-        system: The system message that every conversation begins with.
     """
 
     name: str

@@ -51,14 +51,9 @@ class VllmEngine:
     """A chat model in vLLM.
 
     Args:
-        model_id: A folder or a hub id.
-        revision: A branch, tag or commit of the hub.
-        max_new_tokens: The most tokens of an answer.
         temperature: The sampling temperature; 0 for greedy decoding.
-        thinking: Whether the model thinks before it answers.
         asked: What will be asked. The window is made as long as their longest conversation needs: vLLM wants cache
             for a whole window, and Qwen3-8B's own window does not fit a GPU of 24 GiB beside its weights.
-        memory: How the GPUs are used.
 
     Raises:
         InputError: vLLM is not installed, or the model cannot be loaded.

@@ -75,8 +75,6 @@ class BatchJobs:
 
     Args:
         run: The run folder, locked; its manifest holds the run's id.
-        name: Prefix of the file names.
-        model: The model's name at the server.
         base_url: The server; None for OpenAI's.
         spending: The account. Until a job is collected, it counts with the most that it can cost.
 
@@ -106,8 +104,6 @@ class BatchJobs:
 
         Args:
             requests: (custom id, body) pairs.
-            most_requests: The most requests in one file.
-            most_bytes: The most bytes in one file.
 
         Returns:
             The number of requests planned.

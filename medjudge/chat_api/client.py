@@ -66,10 +66,8 @@ class Server(NamedTuple):
     Attributes:
         base_url: None means OpenAI's server, or the one that OPENAI_BASE_URL names.
         concurrency: The most requests in flight.
-        tokens_per_minute: The rate limit; None for no limit.
         attempts: The most attempts per request; eight outlast a rate limit of one minute.
         first_wait: Seconds before the second attempt; doubles with each attempt, up to 30.
-        timeout: The timeout of one attempt, in seconds.
         longest_pause: The longest pause in seconds that the server may ask for; a longer one ends the run.
     """
 
@@ -130,8 +128,6 @@ class ChatClient:
 
     Args:
         option: The option that named the model; every error starts with it.
-        model: The model's name at the server.
-        server: The server, its limits and retries.
         spending: The account that requests are charged to; None for no account.
 
     Raises:

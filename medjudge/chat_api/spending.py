@@ -123,7 +123,6 @@ class Spending:
 
     Args:
         run: The run folder; it must be locked while requests are sent.
-        limit: The most that the run may cost.
 
     Raises:
         InputError: There is a limit, and a model with earlier requests has no price.
@@ -233,7 +232,6 @@ class Pace:
 
     Args:
         tokens: The most tokens in a window; None for no limit.
-        seconds: The length of the window.
     """
 
     def __init__(self, tokens: int | None, seconds: float = 60.0) -> None:

@@ -248,8 +248,6 @@ def altered(parts: Sequence[str], at: int, kind: str, wording: Wording, draw: Ra
     Args:
         parts: Of the text, shape (n parts,).
         at: The part in which the fact is looked for.
-        kind: One of `ALTERATIONS`.
-        wording: Of the text's language.
         draw: Chooses among the facts and what they become.
 
     Returns:

@@ -75,9 +75,7 @@ def fit_teacher_map(
     Args:
         expected: The teacher's score, 1 to 5, mean over its rounds, shape (n,).
         physician: The physicians' level of the same answers, integers 1-5, shape (n,).
-        category: Shape (n,).
         conversation: Shape (n,); folds keep conversations whole.
-        seed: Fixes the folds.
     """
     names = tuple(np.unique(category))
     totals = _totals(expected, physician, category, names, _folds(conversation, category, seed))
@@ -133,8 +131,6 @@ def calibrate_teacher(
     Args:
         rounds: The teacher's scored judgments by answer.
         physicians: The physicians' level by answer.
-        questions: By id.
-        seed: Fixes the folds.
 
     Returns:
         No map where too few answers were scored by both, or where the held-out log loss is no lower with it.

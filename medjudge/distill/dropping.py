@@ -134,9 +134,7 @@ def swapped(source: Source, sources: Sequence[Source], draw: Random) -> Body | N
     """Another question's answer: of the same language, where possible of the same category and about as long.
 
     Args:
-        source: The question to answer.
         sources: All questions, this one included.
-        draw: Chooses among them.
     """
     possible = (
         other

@@ -57,7 +57,6 @@ def graded_answers(
     Args:
         questions: Questions without a reference are passed over.
         count: How many answers, about as many of each level.
-        seed: The same seed gives the same answers.
         scheme: What the questions belong to; it may add languages' word lists.
 
     Returns:
@@ -118,8 +117,6 @@ def _new_body(task: _Task, sources: Sequence[Source], owners: Mapping[str, str])
     """An answer with a text that was not given before, or None where some tries give none.
 
     Args:
-        task: The answer to make.
-        sources: All questions.
         owners: The question that a text is reserved for; empty for a text that was given.
     """
     source, question_id = task.source, task.source.question.id
@@ -223,10 +220,8 @@ def dressed(source: Source, text: str, stretch: float, at_least: float, draw: Ra
 
     Args:
         source: The question, whose reference is the measure of length.
-        text: The answer.
         stretch: The length to reach, as the logarithm of its ratio to the reference's.
         at_least: How much is added at least, as a logarithm.
-        draw: Chooses what is put where.
     """
     text, reformed = _reformed(text, source.wording, draw)
     steps = list(reformed)

@@ -202,10 +202,8 @@ def label_answers(
     kept only where that score is the level.
 
     Args:
-        keys: The answers to label.
         calibrate_on: Answers whose physicians' scores may fit a map: those of the training side. None for
             no map: teachers are copied as they are.
-        seed: Fixes the folds of the maps.
     """
     to_label = set(keys)
     teachers = {

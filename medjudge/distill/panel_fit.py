@@ -73,8 +73,6 @@ def fit_panel(
 
     Args:
         weights: `equal`, or `agreement`: the log odds of each member's share of right answers, shrunk to their mean.
-        file: Where the scores come from.
-        file_sha256: Its hash.
     """
     fits, agreements = [], []
     for member in members:
@@ -107,7 +105,6 @@ def member_probabilities(fit: MemberFit | None, judgments: Sequence[Judgment], c
 
     Args:
         fit: None where nothing was fitted.
-        judgments: Scored ones, n of them.
         category: Of the question of each, shape (n,).
 
     Returns:

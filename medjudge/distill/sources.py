@@ -177,9 +177,7 @@ def carried(points: Sequence[Point], parts: Sequence[frozenset[str]], wording: W
     """The points that a text's parts carry; those that cannot be found in it are left out.
 
     Args:
-        points: Of the checklist.
         parts: The terms of each part, shape (n parts,).
-        wording: Of the text's language.
     """
     holders: dict[str, set[int]] = {}
     for number, part in enumerate(parts):

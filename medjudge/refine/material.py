@@ -143,8 +143,6 @@ def split_answers(questions: Sequence[Question], scored: Iterable[AnswerKey], sh
     reaches a prompt, whatever it is about.
 
     Args:
-        questions: The run's questions.
-        scored: The answers that physicians scored.
         share: Share of each question's models and of each category's conversations, above 0 and below 1. At least one
             is held out and one is not. A question with one scored answer goes with its conversation.
         seed: Fixes the draw. A question's draw does not depend on the other questions.

@@ -74,13 +74,8 @@ class Refinement:
     """The result of `refine_checklists`; printed, it shows its summary.
 
     Attributes:
-        judge: The judge's name.
-        folder: Where all files of the refinement are.
         scored_answers: Answers that both judge and physicians scored.
         held_out_answers: Those of them that decide about changes.
-        raters: How many physicians scored.
-        unscored: Answers that only the physicians scored.
-        fdr: The accepted share of false findings.
         findings: The disagreements beyond noise, surest first.
         revision: What was changed; None where nothing was proposed.
         why_not_refinable: Why no change can affect this judge; None where one can.

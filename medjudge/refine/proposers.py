@@ -31,12 +31,6 @@ class Proposer(Protocol):
 class ApiProposer:
     """Chat model behind an OpenAI-compatible API that proposes texts, at temperature 0.
 
-    Args:
-        model: The model's name at the server.
-        server: Its address and limits.
-        spending: The account that pays for the requests.
-        seed: Sent with every request.
-
     Raises:
         InputError: There is no key in the environment, or a cost limit without a price.
     """
@@ -71,11 +65,6 @@ class ApiProposer:
 class LocalProposer:
     """A chat model on this machine, decoded greedily.
 
-    Args:
-        model: A folder or a hub id of a causal language model with a chat template.
-        device: `auto`, `cpu` or `cuda`.
-        max_tokens: The most tokens of a reply.
-
     Raises:
         InputError: The model is not available.
     """
@@ -102,9 +91,6 @@ class EditorProposer:
     """Person who edits each text in $EDITOR, next to a page that shows the prompt a model would get.
 
     A text from an earlier start is continued, with what is wrong with it on the page.
-
-    Args:
-        folder: Where pages and texts are written.
 
     Raises:
         InputError: EDITOR is not set.

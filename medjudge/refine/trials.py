@@ -26,10 +26,7 @@ class Scored(NamedTuple):
 
     Attributes:
         before: The judge's expected score before the change.
-        after: The same after it.
         level_before: The judge's level before the change.
-        level_after: The same after it.
-        physician: The physicians' mean.
         usable: Whether the physicians' consensus is usable.
         cluster: What is resampled together: a question's models, or a category's conversations.
     """
@@ -87,7 +84,6 @@ def decide(trials: Sequence[Trial], fdr: float) -> list[Decision]:
     m / (m - 1).
 
     Args:
-        trials: One per change.
         fdr: Accepted share of false ones among the kept changes, above 0 and below 1.
 
     Returns:
@@ -308,9 +304,7 @@ def plan_rescoring(
     question's id, and each question is a conversation of its own. What the folder holds already stays in it.
 
     Args:
-        folder: The refinement folder.
         questions: The questions as the judge shall read them.
-        keys: The answers to these questions.
         rubric: The changed rubric; None where the package's is used.
     """
     name = "checklists" if rubric is None else f"{rubric.name}-{text_sha256(rubric.text)[:12]}"

@@ -99,8 +99,6 @@ def starting_card(folder: Path, kind: str, options: ModelConfig) -> JudgeCard:
     """Reads the card of the judge to continue from, and sets its base model, quantised or not, and its adapter's shape.
 
     Args:
-        folder: The judge folder.
-        kind: Of the judge to train.
         options: TRL's model options; base model, revision, quantisation and LoRA shape are set to the folder's.
 
     Raises:

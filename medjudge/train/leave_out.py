@@ -64,9 +64,7 @@ def train_folds(
 
     Args:
         config: The YAML of a judge; its `train_file`, `validation_file` and `output_dir` are not read.
-        train_file: `train.jsonl` of `medjudge distill`.
         validation_file: `validation.jsonl` of `medjudge distill`; it chooses the checkpoint, so it loses the value too.
-        by: Whether the values are answering models or categories.
         values: What to leave out, one value per fold.
         out: Gets one judge folder per fold: `CONFIG-all`, `CONFIG-without-VALUE`.
         overrides: Options over the config, such as `--use_cpu true`.
@@ -112,9 +110,6 @@ def folds(
     """Which lines remain when each value is left out.
 
     Args:
-        train: Lines to train on.
-        validation: Lines that choose the checkpoint.
-        by: Whether the values are answering models or categories.
         values: What to leave out; a value listed twice counts once.
 
     Raises:

@@ -39,7 +39,6 @@ def new_ordinal_model(options: ModelConfig, start_from: Path | None = None, uppe
     Args:
         options: The base model and the shape of the adapter; with `start_from`, both are that judge's.
         start_from: An ordinal judge whose adapter and head are trained further; None for fresh ones.
-        upper: How many of the last layers a fresh adapter is on; None for all.
 
     Raises:
         InputError: The base model cannot be loaded, or has no layer that `lora_target_modules` names; or the files of

@@ -56,7 +56,6 @@ class TrainingPlan:
         steps: Optimizer steps of the whole run, each over `batch` sequences.
         device: `CPU` or the GPU's name where the run would train on this machine; the rest is None elsewhere.
         memory: `measured`: GiB at the peak, with the longest batch.
-        seconds: Of a typical batch.
         hours: Of all epochs, without evaluations.
     """
 
@@ -118,8 +117,6 @@ def plan_of(
     """Plans a run.
 
     Args:
-        name: What the plan calls the config.
-        files: The lines of the files.
         here: Whether the run would train on this machine: some steps of it are then taken.
 
     Raises:

@@ -112,7 +112,6 @@ def write_curves(path: Path, history: Sequence[Mapping[str, Any]], kept_step: in
 
     Args:
         path: The file to write; its ending says the format (svg or png).
-        history: `state.log_history` of a trainer.
         kept_step: The step whose checkpoint became the judge; None where it was the last.
 
     Returns:

@@ -23,9 +23,6 @@ def fit_similarity_judge(lines: list[TrainingLine], source: Path, folder: Path, 
 
     Args:
         lines: Training lines; those without a reference are left out.
-        source: The file that they came from, for the card.
-        folder: The judge folder to write.
-        note: A sentence for the card.
 
     Raises:
         InputError: Fewer than ten answers have a reference.
