@@ -40,9 +40,7 @@ from medjudge.train.checkpoints import (
     whole_or_nothing,
 )
 from medjudge.train.checks import (
-    ReturnFreedMemory,
-    StopWhereNotFinite,
-    WarnOfFewSteps,
+    Watch,
     memory_explained,
     require_possible,
     require_teachable,
@@ -101,9 +99,7 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
         trainer = kind.trainer(judge, model, training, tokenizer, data)
         show_live_line(trainer)
         trainer.add_callback(TimedCheckpoints(judge.save_minutes))
-        trainer.add_callback(StopWhereNotFinite())
-        trainer.add_callback(WarnOfFewSteps())
-        trainer.add_callback(ReturnFreedMemory())
+        trainer.add_callback(Watch())
         if training.use_cpu:
             without_dropout(trainer.model)
         is_main = trainer.accelerator.is_main_process

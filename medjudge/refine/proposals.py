@@ -143,19 +143,33 @@ def rubric_prompt(name: str, before: str, cause: Cause, shown: Sequence[Shown], 
     return Prompt(Target("rubric", name), cause, before, text)
 
 
-def proposal(prompt: Prompt, by: str, reply: str) -> Proposal:
-    """Read a model's reply; one that cannot be used says why, and its text is not guessed."""
-    return _proposal(prompt, by, reply, read_reply(prompt, reply))
+def proposal(prompt: Prompt, by: str, reply: str | None, reading: Reading | None = None) -> Proposal:
+    """A model's reply as a proposal; one that cannot be used says why, and its text is not guessed.
+
+    Args:
+        reading: Of the reply, where it was read in another way.
+    """
+    reading = reading or read_reply(prompt, reply or "")
+    target, cause = prompt.target, prompt.cause.kind.value
+    return Proposal(
+        kind=target.kind,
+        name=target.name,
+        by=by,
+        cause=cause,
+        prompt_sha256=prompt.sha256,
+        reply=reply,
+        **reading._asdict(),
+    )
 
 
 def edited(prompt: Prompt, by: str, text: str) -> Proposal:
     """Read what a person wrote: the text itself, without markers."""
-    return _proposal(prompt, by, text, _checked(prompt, text.strip()))
+    return proposal(prompt, by, text, _checked(prompt, text.strip()))
 
 
 def no_reply(prompt: Prompt, by: str, why: str, retry: bool) -> Proposal:
     """Record that no reply came; `retry` where another try may bring one."""
-    return _proposal(prompt, by, None, Reading(Outcome.FAILED if retry else Outcome.UNREADABLE, problem=why))
+    return proposal(prompt, by, None, Reading(Outcome.FAILED if retry else Outcome.UNREADABLE, problem=why))
 
 
 def read_reply(prompt: Prompt, reply: str) -> Reading:
@@ -203,18 +217,6 @@ def _problem(prompt: Prompt, text: str) -> str | None:
     if text.splitlines()[0].strip() != prompt.before.strip().splitlines()[0].strip():
         return "the first line of the standard has changed"
     return None
-
-
-def _proposal(prompt: Prompt, by: str, reply: str | None, reading: Reading) -> Proposal:
-    return Proposal(
-        kind=prompt.target.kind,
-        name=prompt.target.name,
-        by=by,
-        cause=prompt.cause.kind.value,
-        prompt_sha256=prompt.sha256,
-        reply=reply,
-        **reading._asdict(),
-    )
 
 
 def _farthest(shown: Sequence[Shown]) -> list[Shown]:

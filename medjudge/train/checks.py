@@ -95,27 +95,6 @@ def require_teachable(file: str, train: Sequence[TrainingLine], training: Traini
         )
 
 
-class ReturnFreedMemory(TrainerCallback):
-    """Returns freed memory to the operating system after each step on a CPU."""
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        if args.use_cpu:
-            return_freed_memory()
-
-
-class WarnOfFewSteps(TrainerCallback):
-    """Warns before training that the optimiser will take few steps, unless the config sets their number."""
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        if state.max_steps < FEW_STEPS and args.max_steps <= 0 and state.is_world_process_zero:
-            notify(
-                f"warning: training takes {state.max_steps} optimizer steps, and below about {FEW_STEPS} a judge "
-                f"learns little; lower gradient_accumulation_steps (now {args.gradient_accumulation_steps}) or "
-                f"per_device_train_batch_size (now {args.per_device_train_batch_size}), or raise num_train_epochs (now "
-                f"{args.num_train_epochs:g})"
-            )
-
-
 def batch_size(training: TrainingArguments) -> int:
     """The number of answers in one step of the optimiser."""
     return training.per_device_train_batch_size * training.gradient_accumulation_steps * training.world_size
@@ -143,8 +122,21 @@ class NotFiniteError(InputError):
     """The loss is no longer a number, and neither are the weights: no checkpoint of the run is worth keeping."""
 
 
-class StopWhereNotFinite(TrainerCallback):
-    """Ends training where a logged loss is NaN or infinite, so that no such judge is written."""
+class Watch(TrainerCallback):
+    """Warns of few steps, returns freed memory on a CPU, and ends training where a logged loss is no number."""
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if state.max_steps < FEW_STEPS and args.max_steps <= 0 and state.is_world_process_zero:
+            notify(
+                f"warning: training takes {state.max_steps} optimizer steps, and below about {FEW_STEPS} a judge "
+                f"learns little; lower gradient_accumulation_steps (now {args.gradient_accumulation_steps}) or "
+                f"per_device_train_batch_size (now {args.per_device_train_batch_size}), or raise num_train_epochs (now "
+                f"{args.num_train_epochs:g})"
+            )
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if args.use_cpu:
+            return_freed_memory()
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
         for name in ("loss", "eval_loss", "train_loss"):

@@ -16,7 +16,7 @@ from trl import ModelConfig, SFTConfig
 from medjudge.errors import InputError
 from medjudge.judge.open import built_in_folder
 from medjudge.train.arguments import JudgeArguments, parse_arguments
-from medjudge.train.checks import WarnOfFewSteps, require_possible
+from medjudge.train.checks import Watch, require_possible
 
 FILES = {"train_file": "train.jsonl", "validation_file": "validation.jsonl", "output_dir": "judge"}
 
@@ -165,7 +165,7 @@ def test_warm_up_is_a_share_of_the_steps() -> None:
 @pytest.mark.parametrize(("steps", "chosen", "warned"), [(20, -1, True), (120, -1, False), (20, 20, False)])
 def test_few_optimizer_steps_are_warned_of_unless_chosen(steps, chosen, warned, tmp_path, capsys) -> None:
     training = SFTConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False, max_steps=chosen)
-    WarnOfFewSteps().on_train_begin(training, TrainerState(max_steps=steps), TrainerControl())
+    Watch().on_train_begin(training, TrainerState(max_steps=steps), TrainerControl())
     assert ("training takes 20 optimizer steps" in capsys.readouterr().err) == warned
 
 
