@@ -12,7 +12,7 @@ from medjudge.distill.sources import points_of, wording_of
 from medjudge.judge.language import language_of
 from medjudge.probes.texts import probe_texts
 from medjudge.records import Question
-from medjudge.text.outline import outline_of, written
+from medjudge.text.outline import outline_of
 
 EN, ZH = wording_of("en"), wording_of("zh")
 CORE = [
@@ -310,12 +310,3 @@ def test_no_wording_is_that_of_the_probes(language):
 def test_checklists_of_many_forms_are_read(checklist, core, secondary):
     points = points_of(checklist)
     assert (sum(point.core for point in points), sum(not point.core for point in points)) == (core, secondary)
-
-
-def test_what_is_left_out_leaves_no_gap():
-    items = "1. **A**: alpha is first.\n2. **B**: beta is next; gamma too.\n3. **C**: last of all."
-    text = f"### One\n\n{items}\n\n### Two\n\n- only this item"
-    outline = outline_of(text, EN.grammar)
-    assert written(outline, outline.parts) == text
-    left = [None if "alpha" in part or "gamma" in part or "only" in part else part for part in outline.parts]
-    assert written(outline, left) == "### One\n\n1. **B**: beta is next.\n2. **C**: last of all."

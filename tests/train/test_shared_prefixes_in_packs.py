@@ -6,16 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from datasets import Dataset
 from recipe_runs import changed, encoded_lines, generative_trainer_of, gradients_of, moved
-from torch.nn import functional
 from train_judge import main as train_judge
-from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from medjudge.errors import InputError
 from medjudge.models.loading import load_causal_lm, load_tokenizer
-from medjudge.models.tree_attention import branches, path_ends, seen, tree_attention, tree_mask
 from medjudge.records import TrainingLine
 from medjudge.train.arguments import parse_arguments
 from medjudge.train.features import read_training_lines
@@ -23,40 +19,6 @@ from medjudge.train.generative import collate
 from medjudge.train.packs import require_separate_branches, tree_packed, tree_packs
 from medjudge.train.plan import row_tokens
 from medjudge.workflows.train import plan_training
-
-LENGTHS, SHARED = [40, 55, 30, 70, 25], [0, 30, 30, 10, 0]
-"""Five texts; the second and the third begin with 30 tokens of the first, the fourth with 10, the fifth with none."""
-
-
-def test_each_token_sees_its_path_and_nothing_else() -> None:
-    paths, places = [], 0
-    for length, shared in zip(LENGTHS, SHARED, strict=True):
-        path = [*(paths[-1][:shared] if paths else []), *range(places, places + length - shared)]
-        places += length - shared
-        paths.append(path)
-    expected = torch.zeros(places, places, dtype=torch.bool)
-    for path in paths:
-        for depth, place in enumerate(path):
-            expected[place, path[: depth + 1]] = True
-    assert torch.equal(seen(path_ends(LENGTHS, SHARED)), expected)
-
-
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 2e-2)])
-def test_attention_by_branches_is_attention_under_the_mask(dtype: torch.dtype, tolerance: float) -> None:
-    ends = path_ends(LENGTHS, SHARED)
-    assert len(branches(ends)) == 6
-    torch.manual_seed(0)
-    texts = [torch.randn(1, heads, len(ends), 16, dtype=dtype, requires_grad=True) for heads in (4, 2, 2)]
-    with torch.no_grad():
-        texts[0] *= 3  # sharp weights: a wrong merge shows
-    gradient = torch.randn(1, 4, len(ends), 16, dtype=dtype)
-    found, _ = tree_attention(torch.nn.Module(), *texts, tree_mask(ends, torch.arange(len(ends))), scaling=0.3)
-    exact = [text.detach().float().requires_grad_() for text in texts]
-    expected = functional.scaled_dot_product_attention(*exact, attn_mask=seen(ends), scale=0.3, enable_gqa=True)
-    assert torch.allclose(found.transpose(1, 2).float(), expected, atol=tolerance)
-    gradients = torch.autograd.grad(found.transpose(1, 2), texts, gradient)
-    for one, other in zip(gradients, torch.autograd.grad(expected, exact, gradient.float()), strict=True):
-        assert (one.float() - other).abs().max() < tolerance * other.abs().max()
 
 
 @pytest.fixture
@@ -154,10 +116,3 @@ def test_a_model_that_does_not_heed_the_tree_is_refused(tiny_lm) -> None:
     model.forward = lambda ids, attention_mask=None, **options: forward(ids, **options)
     with pytest.raises(InputError, match="share_prefixes would let lines see each other in Qwen3ForCausalLM"):
         require_separate_branches(model)
-
-
-def test_a_model_with_windows_keeps_branches_apart() -> None:
-    shape = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-    window = {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 0}
-    model = Qwen3ForCausalLM(Qwen3Config(**shape, **window, num_key_value_heads=2, head_dim=16, vocab_size=100))
-    require_separate_branches(model)  # of 16 tokens, where the window is 8
