@@ -62,7 +62,6 @@ def test_options_of_the_kind_are_read(tmp_path) -> None:
     [
         (["--loss_type", "dft"], "config: loss_type has no effect on a judge"),
         (["--pack", "true"], "--pack"),  # not guessed
-        (["--kind", "oracle"], "kind is 'oracle'"),
         (["--learing_rate", "1e-4"], "there is no option --learing_rate; did you mean --learning_rate"),
         (["--zzzzqqq", "1"], "there is no option --zzzzqqq; leave it out"),
         (["--config"], "--config: no file named"),
@@ -77,6 +76,7 @@ def test_options_that_are_not_there_are_refused(words, message, tmp_path) -> Non
     ("text", "message"),
     [
         ("kind: ordinal\ntrain_file: a\nvalidation_file: b\noutput_dir: c\nlora_rank: 8\n", "lora_rank"),
+        ("kind: oracle\ntrain_file: a\nvalidation_file: b\noutput_dir: c\n", "kind is 'oracle'"),
         ("kind: [ordinal\n", "bad.yaml"),
         ("- kind: ordinal\n", "bad.yaml must contain a YAML mapping"),
         ("", "bad.yaml must contain a YAML mapping"),
