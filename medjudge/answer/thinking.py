@@ -24,7 +24,7 @@ class ThinkingOptions(NamedTuple):
 
     Attributes:
         mode: `on` and `off` go to the chat template; `default` leaves it to the template.
-        tokens: The most tokens of the thought, beside those of the answer.
+        tokens: The most tokens of the thought, in addition to those of the answer.
     """
 
     mode: Thinking = "default"

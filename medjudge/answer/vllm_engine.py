@@ -53,7 +53,7 @@ class VllmEngine:
     Args:
         temperature: The sampling temperature; 0 for greedy decoding.
         asked: What will be asked. The window is made as long as their longest conversation needs: vLLM wants cache
-            for a whole window, and Qwen3-8B's own window does not fit a GPU of 24 GiB beside its weights.
+            for a whole window, and Qwen3-8B's own window does not fit a GPU of 24 GiB together with its weights.
 
     Raises:
         InputError: vLLM is not installed, or the model cannot be loaded.

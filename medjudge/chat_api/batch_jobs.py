@@ -1,6 +1,6 @@
 """OpenAI's Batch API: requests are uploaded as files, processed within a day, and their results fetched later.
 
-The state of all batch jobs of one model is in `batches/NAME.json` of the run, beside the request files. A job carries
+The state of all batch jobs of one model is in `batches/NAME.json` of the run, next to the request files. A job carries
 the run's id and its own name as metadata. If the process is killed after the server created a job and before its id
 was saved, the next start finds the job in the server's list and does not submit it again.
 """

@@ -1,4 +1,4 @@
-"""What a server says to one chat: a reply, or an error that is about the chat, a parameter, the account or a fault.
+"""A server's response to one chat: a reply, or an error that is about the chat, a parameter, the account or a fault.
 
 Servers state errors in the HTTP status, in the body of a reply with status 200, or inside a choice. Codes come first:
 the words of a message are read only where no code tells, and never the fields that may quote a prompt.
@@ -31,7 +31,7 @@ class ChatReply(NamedTuple):
     """One reply. `text` is None if the server returned none; `refusal` says why the model or a filter refused.
 
     `finish_reason` is `stop` (complete), `length` (at the token limit), `content_filter`, or, where the reply broke
-    off, the server's own word and what it says about it. `thinking` is the reasoning that a server returns apart, in
+    off, the server's own word and what it says about it. `thinking` is the reasoning that a server returns separately, in
     `reasoning_content` (vLLM, DeepSeek), `reasoning` or parts of the content.
     """
 
@@ -223,7 +223,7 @@ class ServerError(Exception):
     """An error that a server stated.
 
     Attributes:
-        status: The HTTP status, or the one that the body of a reply with status 200 stands for.
+        status: The HTTP status, or the one that the body of a reply with status 200 states.
         message: The server's own words, without the fields that may quote a prompt.
         codes: Its codes and types, in lower case and with underscores.
         parameter: The parameter that it names in a field of its own.
@@ -316,8 +316,8 @@ def _message(fields: dict[str, Any]) -> str:
 
 def _code(value: str | int) -> str:
     """A code in one spelling: `DataInspectionFailed`, `data-inspection-failed` and `data_inspection_failed` are one."""
-    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(value))
-    return re.sub(r"[\s.\-]+", "_", apart).lower()
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(value))
+    return re.sub(r"[\s.\-]+", "_", words).lower()
 
 
 def refuses_the_chat(codes: Collection[str], message: str) -> bool:
@@ -333,7 +333,7 @@ def refused_parameter(
     """The parameter, of `REFUSABLE`, that a server's error rejects; None for any other error.
 
     `NO_THINKING` where the server demands that the model does not think. A message may quote the prompt, and
-    "temperature" is a medical word: it counts only in quotes, or right beside a word that refuses it.
+    "temperature" is a medical word: it counts only in quotes, or next to a word that refuses it.
 
     Args:
         named: The parameter that the error names in a field of its own, if it does.

@@ -192,7 +192,7 @@ class Spending:
         return OfModel(sum(each.tokens_in for each in used), sum(each.tokens_out for each in used), usd)
 
     def totals(self) -> dict[str, Any]:
-        """The entry of `run.json`: tokens by model, the server's numbers apart from those of unknown outcome."""
+        """The entry of `run.json`: tokens by model, the server's numbers separate from those of unknown outcome."""
         models: dict[str, dict[str, int]] = {}
         for used in self.used.values():
             counts = models.setdefault(

@@ -104,7 +104,7 @@ def _whole(response: Any, data: bytes) -> Any:
 
 
 def _plain(escape: re.Match[bytes]) -> bytes:
-    """The character that an escape of JSON stands for, unless it needs the escape."""
+    """The character of an escape of JSON, unless it needs the escape."""
     if escape[0] == rb"\\":
         return escape[0]
     character = b"/" if escape[0] == rb"\/" else bytes([int(escape[0][2:], 16)])
@@ -118,7 +118,7 @@ def server_model(name: str, option: str) -> str | None:
         option: The option that the name was given to, such as `--judge`.
 
     Raises:
-        InputError: Nothing stands behind `openai:`.
+        InputError: `openai:` names no model.
     """
     if not name.startswith(_PREFIX):
         return None

@@ -240,7 +240,7 @@ def _pieces(text: str) -> np.ndarray:
 
 
 def _sketches(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> tuple[csr_array, csr_array]:
-    """Which of the smallest hashes each text has, shapes (texts, hashes)."""
+    """The smallest hashes of each text, shapes (texts, hashes)."""
     smallest = [pieces[:_SKETCH] for pieces in (*first, *second)]
     hashes, column = np.unique(np.concatenate(smallest), return_inverse=True)
     starts = np.concatenate([[0], np.cumsum([len(hashes_of_text) for hashes_of_text in smallest])])

@@ -137,7 +137,7 @@ def _new_body(task: _Task, sources: Sequence[Source], owners: Mapping[str, str])
 
 
 class _Queues:
-    """Which question is next at each level.
+    """The next question at each level.
 
     A question that has no further answer of level 5 waits at the other levels until nothing else is left there: else
     questions that may not be dressed would be typical of low levels.

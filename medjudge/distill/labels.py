@@ -85,7 +85,7 @@ def fit_raters(levels: np.ndarray) -> RaterModel:
 def rater_labels(scores: Mapping[AnswerKey, Mapping[str, int]]) -> RaterLabels:
     """Soft labels of answers that physicians scored, and a report on the raters.
 
-    Where fewer than 20 answers have several scores, raters cannot be told apart: the label is the plain mean of the
+    Where fewer than 20 answers have several scores, raters cannot be distinguished: the label is the plain mean of the
     one-hot scores. So it is for a single score of a rater who shares fewer than 20 answers with others.
 
     Args:

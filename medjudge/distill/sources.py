@@ -1,4 +1,4 @@
-"""What graded answers are made of: a question's reference in parts, the points of its checklist, and word lists."""
+"""The material of graded answers: a question's reference in parts, the points of its checklist, and word lists."""
 
 import re
 from collections.abc import Sequence, Set
@@ -80,9 +80,9 @@ class Wording:
         # What breaks a form that was asked for is the same for a probe and for a training answer.
         forms = (*asked_form(language, languages), grammar.any_of(texts.no_dressing))
         self.no_dressing = re.compile("|".join(f"(?:{form.pattern})" for form in forms), re.IGNORECASE)
-        """What a question asks for where nothing may be put around its answer."""
+        """Words of questions whose answer nothing may be put around."""
         self.grader_notes = grammar.any_of(texts.grader_notes)
-        """What a text says that speaks to graders and is no answer."""
+        """Words of a text that speaks to graders and is no answer."""
         self.form_labels = grammar.any_of(texts.form_labels, r"^", r"(?:要求)?[①-⑳\d]*\s*[:：]")
         """The label of a checklist's item on form rather than content."""
         self.item_openers = grammar.any_of(texts.item_openers, r"^")
@@ -90,7 +90,7 @@ class Wording:
         """The beginning of a sentence that depends on the one before it."""
         self.negations = grammar.any_of(texts.negations)
         self.subordinates = grammar.any_of(texts.subordinates)
-        """What begins a condition or an aside."""
+        """The beginning of a condition or an aside."""
         self.stop_words = frozenset(texts.stop_words)
 
 

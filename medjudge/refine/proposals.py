@@ -21,7 +21,7 @@ from medjudge.rubrics.render import neutralise, rubric
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
 MOST_ANSWERS = 12
-"""The most answers that a prompt shows: those on which judge and physicians are farthest apart."""
+"""The most answers that a prompt shows: those on which judge and physicians differ most."""
 MOST_CHARACTERS = 3000
 """The most characters of an answer in a prompt; a longer one loses its middle."""
 _LONGEST = 6000

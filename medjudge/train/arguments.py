@@ -1,4 +1,4 @@
-"""The configuration of a training run: options of judges beside TRL's, read from a YAML file and the command line."""
+"""The configuration of a training run: options of judges and TRL's, read from a YAML file and the command line."""
 
 import os
 import sys

@@ -107,7 +107,7 @@ def train_folds(
 def folds(
     train: Sequence[TrainingLine], validation: Sequence[TrainingLine], by: By, values: Sequence[str]
 ) -> list[Fold]:
-    """Which lines remain when each value is left out.
+    """The lines that remain when each value is left out.
 
     Args:
         values: What to leave out; a value listed twice counts once.
