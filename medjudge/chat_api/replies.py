@@ -31,8 +31,8 @@ class ChatReply(NamedTuple):
     """One reply. `text` is None if the server returned none; `refusal` says why the model or a filter refused.
 
     `finish_reason` is `stop` (complete), `length` (at the token limit), `content_filter`, or, where the reply broke
-    off, the server's own word and what it says about it. `thinking` is the reasoning that a server returns separately, in
-    `reasoning_content` (vLLM, DeepSeek), `reasoning` or parts of the content.
+    off, the server's own word and what it says about it. `thinking` is the reasoning that a server returns separately,
+    in `reasoning_content` (vLLM, DeepSeek), `reasoning` or parts of the content.
     """
 
     text: str | None

@@ -283,7 +283,7 @@ def _with_new_scores(current: Rounds, changed: Rounds, material: Material, rows:
 
 
 class Rescoring(NamedTuple):
-    """The records that a rescoring run folder must hold; `original` maps each key there to the key in the refined run."""
+    """The records of a rescoring run folder; `original` maps each key there to the key in the refined run."""
 
     run: Run
     questions: list[Question]
