@@ -42,6 +42,14 @@ def changed(path: Path, change: Callable[[int, dict], None]) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
+def config_file(folder: Path, arguments: Sequence[str]) -> Path:
+    """The arguments of a recipe as a config file."""
+    values = dict(zip([name[2:] for name in arguments[::2]], arguments[1::2], strict=True))
+    texts = {name: json.dumps(value) if value == "no" else value for name, value in values.items()}
+    (folder / "small.yaml").write_text("".join(f"{name}: {text}\n" for name, text in texts.items()))
+    return folder / "small.yaml"
+
+
 def encoded_lines(
     lines: Sequence[TrainingLine], tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style = "score-first"
 ) -> list[Row]:

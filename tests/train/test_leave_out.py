@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-import yaml
+from recipe_runs import config_file
 
 from medjudge.errors import InputError
 from medjudge.files import file_sha256
@@ -39,28 +39,13 @@ def line(question, answer) -> Callable[..., TrainingLine]:
 
 
 @pytest.fixture
-def train(training_files: tuple[Path, Path], tiny_encoder: Path, tmp_path: Path) -> Callable[..., TrainedFolds]:
+def train(training_files: tuple[Path, Path], recipe, tiny_encoder: Path, tmp_path: Path) -> Callable[..., TrainedFolds]:
     """Trains folds by a config that takes seconds; everything can be given."""
-    config = tmp_path / "tiny.yaml"
-    options = {
-        "kind": "ordinal",
-        "train_file": "not-read.jsonl",
-        "validation_file": "not-read.jsonl",
-        "output_dir": "not-written",
-        "model_name_or_path": str(tiny_encoder),
-        "lora_r": 4,
-        "lora_dropout": 0.0,
-        "max_length": 64,
-        "num_train_epochs": 1,
-        "per_device_train_batch_size": 8,
-        "learning_rate": 1e-2,
-        "gradient_checkpointing": False,
-        "save_strategy": "epoch",
-        "use_cpu": True,
-        "bf16": False,
-        "resume": True,  # belongs to a run of its own, not to a fold
-    }
-    config.write_text(yaml.safe_dump(options))
+    elsewhere = {"train_file": "not-read.jsonl", "validation_file": "not-read.jsonl", "output_dir": "not-written"}
+    steps = {"max_steps": -1, "num_train_epochs": 1, "per_device_train_batch_size": 8, "use_cpu": True}
+    steps |= {"eval_strategy": "epoch", "save_strategy": "epoch"}
+    # `resume` belongs to a run of its own, not to a fold.
+    config = config_file(tmp_path, recipe("ordinal", tiny_encoder, **elsewhere, **steps, resume=True))
 
     def run(values: list[str], by: str = "model", overrides: tuple[str, ...] = ()) -> TrainedFolds:
         return train_folds(config, *training_files, by, values, tmp_path / "folds", overrides)
@@ -104,7 +89,7 @@ def test_folds_that_could_teach_nothing_are_refused(line) -> None:
 def test_a_crash_names_the_fold_and_its_log(train, no_training, tmp_path) -> None:
     with pytest.raises(RuntimeError, match=r"fold all: training ended with exit status 3; see .*log\.txt"):
         train(["model-a"])
-    assert (tmp_path / "folds" / "tiny-all" / "training" / "log.txt").read_text() == "error: of some library\n"
+    assert (tmp_path / "folds" / "small-all" / "training" / "log.txt").read_text() == "error: of some library\n"
 
 
 @pytest.mark.parametrize(("visible", "first"), [(None, "0"), ("3,1", "3"), ("GPU-7,GPU-9", "GPU-7")])
@@ -116,7 +101,7 @@ def test_a_fold_sees_one_gpu_of_several(train, no_training, tmp_path, monkeypatc
     (tmp_path / "python").write_text('#!/bin/sh\necho "sees $CUDA_VISIBLE_DEVICES"\nexit 3\n')
     with pytest.raises(RuntimeError, match="exit status 3"):
         train(["model-a"])
-    assert (tmp_path / "folds" / "tiny-all" / "training" / "log.txt").read_text() == f"sees {first}\n"
+    assert (tmp_path / "folds" / "small-all" / "training" / "log.txt").read_text() == f"sees {first}\n"
 
 
 def test_models_that_would_share_a_folder_are_refused(training_files, train) -> None:
@@ -140,8 +125,8 @@ def test_folds_are_trained_once_and_judge_what_they_never_saw(
     trained = train(["model-a", "nobody"])
     without = trained.without["model-a"]
     assert (trained.everything, without) == (
-        tmp_path / "folds" / "tiny-all",
-        tmp_path / "folds" / "tiny-without-model-a",
+        tmp_path / "folds" / "small-all",
+        tmp_path / "folds" / "small-without-model-a",
     )
     assert trained.without["nobody"] == trained.everything
     output = capfd.readouterr()
@@ -188,7 +173,7 @@ def test_folds_are_trained_once_and_judge_what_they_never_saw(
     capfd.readouterr()
     assert train(["model-a"]).without == {"model-a": without}
     assert capfd.readouterr().err.count("trained already") == 2
-    with pytest.raises(InputError, match="tiny-all: holds a judge that was made from another config"):
+    with pytest.raises(InputError, match="small-all: holds a judge that was made from another config"):
         train(["model-a"], overrides=("--num_train_epochs", "2"))
     shutil.copy(without / "judge.json", trained.everything / "judge.json")
     with pytest.raises(InputError, match="other training lines"):

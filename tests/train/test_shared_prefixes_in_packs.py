@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from datasets import Dataset
-from recipe_runs import changed, encoded_lines, generative_trainer_of, gradients_of, moved
+from recipe_runs import changed, config_file, encoded_lines, generative_trainer_of, gradients_of, moved
 from train_judge import main as train_judge
 
 from medjudge.errors import InputError
@@ -99,9 +99,7 @@ def test_a_judge_is_trained_and_planned_with_shared_prefixes(recipe, tiny_lm, tr
     arguments = recipe("generative", tiny_lm, **options, max_steps=2, output_dir=tmp_path / "judge")
     folder = train_judge(*parse_arguments(arguments))
     assert (folder / "adapter_model.safetensors").exists()
-    config = tmp_path / "small.yaml"
-    pairs = zip([name[2:] for name in arguments[::2]], arguments[1::2], strict=True)
-    config.write_text("".join(f"{name}: {value}\n" for name, value in pairs))
+    config = config_file(tmp_path, arguments)
     for_gpu = ("--max_length", "4096", "--use_cpu", "false")
     shared = plan_training(config, options=for_gpu)
     packed = plan_training(config, options=(*for_gpu, "--share_prefixes", "false"))

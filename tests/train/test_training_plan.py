@@ -5,7 +5,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from recipe_runs import changed
+from recipe_runs import changed, config_file
 
 from medjudge.models.loading import load_tokenizer
 from medjudge.train.arguments import parse_arguments
@@ -29,7 +29,7 @@ def test_the_plan_has_the_steps_and_tokens_that_training_takes(
 ) -> None:
     base = tiny_lm if kind == "generative" else tiny_encoder
     arguments = recipe(kind, base, **FEW, **options)
-    plan = plan_training(_config(tmp_path, arguments))
+    plan = plan_training(config_file(tmp_path, arguments))
     judge, model, training = parse_arguments(arguments)
     tokenizer, data = load_tokenizer(str(base)), TrainingData(*map(read_training_lines, training_files))
     data = KINDS[kind].with_room(judge, training, tokenizer, data)
@@ -66,7 +66,7 @@ def test_a_config_for_a_gpu_is_planned_without_weights_and_counts_what_is_droppe
     lines = read_training_lines(training_files[0])
     changed(training_files[0], longer)
     options = {"gradient_accumulation_steps": 1, "max_steps": -1, "use_cpu": False}
-    config = _config(tmp_path, recipe("generative", base, **options))
+    config = config_file(tmp_path, recipe("generative", base, **options))
     done = medjudge("train", "--config", config, "--plan", "--json")
     assert done.returncode == 0, done.stderr
     plan = json.loads(done.stdout)
@@ -92,17 +92,7 @@ def test_steps_are_taken_on_typical_batches_and_on_the_longest(
 
     monkeypatch.setattr(JudgeTrainer, "training_step", training_step)
     options = {"max_steps": -1, "per_device_train_batch_size": 1, "gradient_accumulation_steps": 2}
-    plan = plan_training(_config(tmp_path, recipe("generative", tiny_lm, **options)))
+    plan = plan_training(config_file(tmp_path, recipe("generative", tiny_lm, **options)))
     assert len(read) == 4
     assert read[1] == plan.longest > read[2] == read[3]
     assert not (tmp_path / "judges").exists()
-
-
-def _config(folder, arguments):
-    """The arguments of a recipe as a config file."""
-    file = folder / "small.yaml"
-    values = dict(zip([name[2:] for name in arguments[::2]], arguments[1::2], strict=True))
-    file.write_text(
-        "".join(f"{name}: {json.dumps(value) if value == 'no' else value}\n" for name, value in values.items())
-    )
-    return file
