@@ -7,26 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from recipe_runs import REPOSITORY, write_lines
-
-from medjudge.distill.training_set import ScoredAnswers, TrainingSetOptions, build_training_set
-from medjudge.store import Run
+from recipe_runs import REPOSITORY, sample_training_files
 
 
 @pytest.fixture
 def training_files(sample_run: Path, tmp_path: Path) -> tuple[Path, Path]:
     """A small training set from the sample: 8 questions to train on, 2 to validate."""
-    run = Run(sample_run)
-    questions = [question for question in run.questions() if question.language == "en"][:10]
-    ids = {question.id for question in questions}
-    answers = [answer for answer in run.answers() if answer.question_id in ids]
-    scores = [score for score in run.physician_scores() if score.question_id in ids]
-    training_set = build_training_set(
-        ScoredAnswers(questions, answers, [], scores), TrainingSetOptions(validation_share=0.2)
-    )
-    for name, lines in (("train", training_set.train), ("validation", training_set.validation)):
-        write_lines(tmp_path / f"{name}.jsonl", lines)
-    return tmp_path / "train.jsonl", tmp_path / "validation.jsonl"
+    return sample_training_files(sample_run, tmp_path, questions=10, validation_share=0.2)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import torch
 from transformers import PreTrainedTokenizerBase
 from trl import ModelConfig, SFTConfig
 
+from medjudge.distill.training_set import ScoredAnswers, TrainingSetOptions, build_training_set
 from medjudge.files import write_whole
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings, score_token_ids
 from medjudge.judge.prompts import encode_prompts
@@ -21,6 +22,7 @@ from medjudge.models.loading import load_tokenizer
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.scheme import LLMEVAL_MED
+from medjudge.store import Run
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.features import Row, TrainingData, data_with_room
 from medjudge.train.features import encoded_lines as encoded
@@ -32,6 +34,20 @@ REPOSITORY = Path(__file__).parent.parent.parent
 def write_lines(path: Path, lines: Sequence[TrainingLine]) -> None:
     """Writes a training or validation file."""
     write_whole(path, "".join(line.model_dump_json() + "\n" for line in lines))
+
+
+def sample_training_files(sample_run: Path, folder: Path, questions: int, validation_share: float) -> tuple[Path, Path]:
+    """Training and validation file of so many English questions of the sample, with its scores."""
+    run = Run(sample_run)
+    asked = [question for question in run.questions() if question.language == "en"][:questions]
+    ids = {question.id for question in asked}
+    answers = [answer for answer in run.answers() if answer.question_id in ids]
+    scores = [score for score in run.physician_scores() if score.question_id in ids]
+    options = TrainingSetOptions(validation_share=validation_share)
+    training_set = build_training_set(ScoredAnswers(asked, answers, [], scores), options)
+    for name, lines in (("train", training_set.train), ("validation", training_set.validation)):
+        write_lines(folder / f"{name}.jsonl", lines)
+    return folder / "train.jsonl", folder / "validation.jsonl"
 
 
 def changed(path: Path, change: Callable[[int, dict], None]) -> None:

@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from recipe_runs import write_lines
+from recipe_runs import sample_training_files
 from scipy.special import expit, softmax
 from train_judge import main as train_judge
 
-from medjudge.distill.training_set import ScoredAnswers, TrainingSetOptions, build_training_set
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.ordinal import OrdinalModel
 from medjudge.judge.protocol import Assignment
@@ -18,7 +17,6 @@ from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.records import TrainingLine
 from medjudge.scale import median_level
 from medjudge.statistics.calibration import FEWEST_ANSWERS
-from medjudge.store import Run
 from medjudge.train import ordinal as ordinal_module
 from medjudge.train.arguments import parse_arguments
 from medjudge.train.features import ordinal_dataset, read_training_lines
@@ -112,32 +110,20 @@ def test_levels_that_no_answer_has_do_not_make_the_start_infinite(tiny_encoder, 
 def test_the_loaded_judge_gives_the_tempered_probabilities(
     kind, recipe, tiny_lm, tiny_encoder, sample_run, tmp_path
 ) -> None:
-    run = Run(sample_run)
-    questions = [question for question in run.questions() if question.language == "en"][:14]
-    ids = {question.id for question in questions}
-    answers, scores = [
-        [row for row in rows if row.question_id in ids] for rows in (run.answers(), run.physician_scores())
-    ]
-    training_set = build_training_set(
-        ScoredAnswers(questions, answers, [], scores), TrainingSetOptions(validation_share=0.5)
-    )
-    for name, lines in (("train", training_set.train), ("validation", training_set.validation)):
-        write_lines(tmp_path / f"{name}.jsonl", lines)
+    _, held_out = sample_training_files(sample_run, tmp_path, questions=14, validation_share=0.5)
+    validation = read_training_lines(held_out)
     arguments = recipe(kind, tiny_encoder if kind == "ordinal" else tiny_lm, eval_strategy="no", save_strategy="no")
     folder = train_judge(*parse_arguments(arguments))
     card = read_card(folder)
     calibration = card.training["calibration"]
     assert calibration["fitted"]
-    assert calibration["answers"] == len(training_set.validation) >= FEWEST_ANSWERS
+    assert calibration["answers"] == len(validation) >= FEWEST_ANSWERS
     assert card.temperature == calibration["temperature"] != 1.0
     assert calibration["ece_after"] < calibration["ece_before"]
-    assert (
-        f"Temperature {card.temperature:.2f}, fitted on {len(training_set.validation)}"
-        in (folder / "README.md").read_text()
-    )
-    tempered = probabilities_of(folder, training_set.validation)
+    assert f"Temperature {card.temperature:.2f}, fitted on {len(validation)}" in (folder / "README.md").read_text()
+    tempered = probabilities_of(folder, validation)
     card.model_copy(update={"temperature": 1.0}).write(folder)
-    plain = probabilities_of(folder, training_set.validation)
+    plain = probabilities_of(folder, validation)
     if kind == "generative":
         expected = softmax(np.log(np.maximum(plain, 1e-9)) / card.temperature, axis=1)
     else:
