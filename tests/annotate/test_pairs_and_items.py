@@ -137,6 +137,13 @@ def test_a_workbook_comes_back_as_records(planned: Case, medjudge: Any) -> None:
     assert planned.verdicts == [planned.read[2], *planned.read[1:]]
 
 
+def test_sheets_print_across_landscape_pages_with_their_headings(planned: Case) -> None:
+    sheet = load_workbook(planned.form)[str(planned.task.sheet)]
+    setup = sheet.page_setup
+    assert (setup.orientation, setup.fitToHeight, sheet.print_title_rows) == ("landscape", 0, "$1:$1")
+    assert sheet.sheet_properties.pageSetUpPr.fitToPage
+
+
 def test_forms_of_an_earlier_version_are_read(planned: Case, medjudge: Any) -> None:
     planned.fill("contradicted 相反" if planned.task is ITEMS else "A")
     book = load_workbook(planned.form)
@@ -415,6 +422,9 @@ def test_keys_compare_in_a_browser(planned: Case, page: Any) -> None:
 @pytest.mark.parametrize("case", ["items"], indirect=True)
 def test_keys_mark_items_in_a_browser_with_the_answer_in_sight(planned: Case, page: Any) -> None:
     count = len(planned.units[0].points)
+    answer, first = page.locator(".kept").bounding_box(), page.locator(".marks fieldset").first.bounding_box()
+    assert answer["x"] + answer["width"] <= first["x"]
+    assert max(answer["y"], first["y"]) < 400  # the reference is folded
     for _ in range(count - 1):
         page.keyboard.press("1")
     page.wait_for_timeout(450)
