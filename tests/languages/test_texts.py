@@ -101,3 +101,11 @@ def test_messages_about_forms_have_the_same_facts_in_both_languages() -> None:
         facts, translated = (set(re.findall(r"{(\w+)}", one)) for one in (text, chinese.messages[name]))
         assert translated <= facts, name
         assert not re.search("[\u4e00-\u9fff] ?[,;:(]|[,;:(] ?[\u4e00-\u9fff]| [\u4e00-\u9fff]", chinese.messages[name])
+
+
+@pytest.mark.parametrize(
+    "name", ["form_messages", "item_form", "page_messages", "pair_form", "report_page", "scoring_form", "scoring_page"]
+)
+def test_chinese_has_no_spaces_around_inserted_words(name: str) -> None:
+    chinese = "[\u3001-\u301f\u4e00-\u9fff\uff00-\uff5e]"
+    assert re.findall(rf".*(?:{chinese} {{|}} {chinese}).*", PACKAGED.text("zh", f"{name}.yaml")) == []

@@ -83,7 +83,7 @@ def test_the_page_says_the_same_in_chinese(compared_run: Path, medjudge) -> None
         "按两两比较的排名",
         "组对话太少，无法区分模型",
         "预期胜率是该模型预测的",
-        "60 对中有 20 对的结论随顺序改变",
+        "60对中有20对的结论随顺序改变",
         "位置偏差",
         "两两比较与医生的两两比较",
     ):

@@ -169,7 +169,7 @@ def test_chinese_plots_say_everything_in_chinese(study) -> None:
         assert re.search("[\u4e00-\u9fff]", shown)
         assert re.findall("[a-z]{3,}", shown) == []
     agreement = "".join(texts(plots.agreement_plot(study, words)))
-    assert "就是否可用，评审模型与医生的一致率为 87.5 %，其中 MTG 最低（80.0 %）" in agreement
+    assert "就是否可用，评审模型与医生的一致率为87.5 %，其中MTG最低（80.0 %）" in agreement
 
 
 def test_the_numbers_of_a_plot_are_those_that_it_draws(study) -> None:
@@ -186,7 +186,7 @@ def test_the_numbers_of_a_plot_are_those_that_it_draws(study) -> None:
 
 
 def test_lines_of_wide_characters_end_within_the_width() -> None:
-    text = "在最有把握的 49 % 回答上，评审模型判错 0.0 %；在全部回答上判错 12.5 %，其余由医生判定。"
+    text = "在最有把握的49 %回答上，评审模型判错0.0 %；在全部回答上判错12.5 %，其余由医生判定。"
     lines = drawing.wrapped(text, 40).split("\n")
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
     assert all(drawing.columns(line) <= 42 for line in lines)  # a stop may hang over

@@ -64,8 +64,8 @@ def test_every_text_of_the_page_is_translated_with_its_values() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("calls 18 of 60 unusable answers in MTG usable", "把 MTG 中的 60 个不可用回答中的 18 个判为可用"),
-        ("calls 2 of 9 unsafe answers usable", "把 9 个不安全回答中的 2 个判为可用"),
+        ("calls 18 of 60 unusable answers in MTG usable", "把MTG中的60个不可用回答中的18个判为可用"),
+        ("calls 2 of 9 unsafe answers usable", "把9个不安全回答中的2个判为可用"),
         ("usable agreement, MK", "可用一致率，MK"),
         ("60 answers in 48 conversations; the gate requires 100 in 50", None),
         ("gate failed (1 passed, 2 failed, 6 inconclusive): calls 16 of 60 unusable answers usable; "
