@@ -108,4 +108,5 @@ def test_messages_about_forms_have_the_same_facts_in_both_languages() -> None:
 )
 def test_chinese_has_no_spaces_around_inserted_words(name: str) -> None:
     chinese = "[\u3001-\u301f\u4e00-\u9fff\uff00-\uff5e]"
-    assert re.findall(rf".*(?:{chinese} {{|}} {chinese}).*", PACKAGED.text("zh", f"{name}.yaml")) == []
+    text = PACKAGED.text("zh", f"{name}.yaml").replace("{command}", "`medjudge`")  # readers copy commands
+    assert re.findall(rf".*(?:{chinese} {{|}} {chinese}).*", text) == []
