@@ -29,7 +29,7 @@ from medjudge.distill.sources import Source
 from medjudge.files import json_lines
 from medjudge.judge.identity import folder_identity
 from medjudge.judge.language import language_of
-from medjudge.judge.open import load_judge_ref, resolve_judge
+from medjudge.judge.open import FolderRef, JudgeOptions, resolve_judge
 from medjudge.judge.protocol import Assignment, Judge, assignments
 from medjudge.probes.probes import COUNTED, PROBES, probed
 from medjudge.records import Answer, Judgment, Question, TrainingLine
@@ -382,8 +382,8 @@ def main() -> None:
     rows = [row for row in ROWS if row in options.rows]
     for spec in options.judge:
         ref = resolve_judge(spec)
-        identity = folder_identity(ref.folder, ref.card) if ref.folder and ref.card else None
-        bench = Bench(load_judge_ref(ref), options.data, options.work, options.set, options.side, options.limit)
+        identity = folder_identity(ref.folder, ref.card) if isinstance(ref, FolderRef) else None
+        bench = Bench(ref.load(JudgeOptions()), options.data, options.work, options.set, options.side, options.limit)
         how = options.side if options.limit is None else f"{options.side} --limit {options.limit}"
         words = f"--judge {ref.name} --rows {' '.join(rows)} --side {how}"
         command = f"python eval/quality/built_in.py DATA WORK SET {words}"

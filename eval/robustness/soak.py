@@ -22,11 +22,11 @@ import psutil
 
 from eval.lib.study import REPOSITORY, record_entry
 from medjudge.chat_api.client import Server
-from medjudge.judge.open import JudgeRef
+from medjudge.judge.open import ApiRef, JudgeOptions
 from medjudge.records import Answer, Question
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run
-from medjudge.workflows.judge import JudgeOptions, judge_answers
+from medjudge.workflows.judge import judge_answers
 
 sys.path.append(str(REPOSITORY / "tests"))
 from chat_server import Act, ChatServer, completion, failure  # type: ignore[import-not-found]
@@ -67,7 +67,7 @@ def one_run(folder: Path, server: ChatServer) -> Counter[str]:
         for question in questions:
             answer = Answer(question_id=question.id, model="m", text=f"An answer to {question.id}.")
             run.append(run.answers_file, answer.model_dump_json())
-        judgments = judge_answers(run, JudgeRef("gpt", api_model="gpt"), options)
+        judgments = judge_answers(run, ApiRef("gpt"), options)
     lines = Counter(json.loads(line)["question_id"] for line in run.judgments_file("gpt").read_text().splitlines())
     return Counter(
         answers=ANSWERS,

@@ -46,10 +46,10 @@ def compare(
     from medjudge.chat_api.client import Server
     from medjudge.chat_api.spending import Limit
     from medjudge.judge.api import reply_options
+    from medjudge.judge.open import JudgeOptions
     from medjudge.validation.comparison import PairSettings
     from medjudge.workflows.compare import CompareOptions
     from medjudge.workflows.compare import compare as compare_run
-    from medjudge.workflows.judge import JudgeOptions
 
     server = Server(base_url, concurrency, tokens_per_minute)
     comparison = compare_run(

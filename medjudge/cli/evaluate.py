@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from medjudge.judge.cascade import CascadeRecord
+    from medjudge.judge.open import JudgeOptions
     from medjudge.judge.panel import PanelRecord
     from medjudge.workflows.cost_estimate import CostEstimate, PanelCostEstimate
     from medjudge.workflows.evaluate import Evaluation, EvaluationRequest, InFlight
-    from medjudge.workflows.judge import JudgeOptions
 
 
 @dataclass(kw_only=True)

@@ -12,9 +12,9 @@ from medjudge.errors import InputError
 if TYPE_CHECKING:
     from medjudge.chat_api.client import Server
     from medjudge.chat_api.spending import Limit
+    from medjudge.judge.open import JudgeOptions
     from medjudge.workflows.answer import AnswerOptions
     from medjudge.workflows.choice import Choice
-    from medjudge.workflows.judge import JudgeOptions
 
 _QUESTIONS = (".jsonl", ".json", ".csv", ".tsv", ".xlsx")
 
@@ -148,7 +148,7 @@ class Judging(Servers):
     def judging(self) -> "JudgeOptions":
         """The options of `judge_answers`."""
         from medjudge.judge.api import reply_options
-        from medjudge.workflows.judge import JudgeOptions
+        from medjudge.judge.open import JudgeOptions
 
         replies = reply_options(self.judge_tokens, self.thinking)
         return JudgeOptions(

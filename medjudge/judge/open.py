@@ -1,23 +1,37 @@
 """Resolves the argument of `--judge` to a judge, and loads it."""
 
+import json
 import os
+from dataclasses import dataclass
+from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
+from medjudge.answer.vllm_engine import VllmMemory
 from medjudge.chat_api.client import Server, check_server
 from medjudge.chat_api.spending import Limit, Spending
-from medjudge.chat_api.transport import server_model
+from medjudge.chat_api.transport import server_address, server_model
 from medjudge.errors import InputError
 from medjudge.judge.api import ApiJudge, ReplyOptions, file_name
 from medjudge.judge.folder import CARD_FILE, JudgeCard, card_in_use, load_judge, read_card
-from medjudge.judge.identity import validated_and_not_failed
+from medjudge.judge.identity import (
+    card_rubrics_sha256,
+    folder_identity,
+    rubrics_sha256,
+    validated_and_not_failed,
+)
 from medjudge.judge.inference import QUANTIZATIONS, Inference
 from medjudge.judge.panel import PanelSettings, is_panel, read_panel
 from medjudge.judge.protocol import Judge
+from medjudge.judge.ray_judge import RayJudge
 from medjudge.judge.untuned import PREFIX, untuned_folder
+from medjudge.judge.vllm_judge import VllmJudge
+from medjudge.languages.texts import languages_of
 from medjudge.models.hardware import choose_device
 from medjudge.models.quantization import Quantization, require_bitsandbytes
+from medjudge.rubrics.render import prompt_hashes
+from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.screen import say_on_terminal
 from medjudge.store import Run
@@ -27,34 +41,177 @@ QUICKSTART_MARK = ".quickstart"
 """The file that marks a folder as written by `medjudge quickstart`: its judge learned from the sample alone."""
 
 
-class JudgeRef(NamedTuple):
-    """A judge that is not loaded yet.
+class JudgeOptions(NamedTuple):
+    """How a judge is run.
 
-    `folder` and `card` belong to a judge on disk, `api_model` to an API judge, `panel` to several judges together. A
-    judge with none of these is known only by its judgments. `seen` holds the ids of the questions that the judge was
-    trained or tuned on. `quantization` is that of a base that is quantised for this use only; `card` then has it too.
+    Attributes:
+        device: `auto`, `cpu` or `cuda`.
+        engine: `transformers`, `ray` for a local judge on the workers of a Ray cluster, or `vllm` for a generative one.
+        rounds: How often each answer is judged.
+        inference: How a generative judge is run; its quantisation comes from that of the options.
+        quantization: Quantises the base of a generative judge for this use, by name (`nf4`); None runs it as trained.
+        server: Where an `openai:` judge is, and how patiently it is asked.
+        limit: What the run may cost.
+        gpus: How vLLM uses the GPUs.
+        replies: How an `openai:` judge may reply.
+    """
+
+    device: str = "auto"
+    engine: str = "transformers"
+    rounds: int = 1
+    inference: Inference = Inference()
+    quantization: str | None = None
+    server: Server = Server()
+    limit: Limit = Limit()
+    gpus: VllmMemory = VllmMemory()
+    replies: ReplyOptions = ReplyOptions()
+
+
+@dataclass(frozen=True)
+class FolderRef:
+    """A judge on disk, not loaded yet.
+
+    `quantization` is that of a base that is quantised for this use only; `card` then has it too.
     """
 
     name: str
-    folder: Path | None = None
-    card: JudgeCard | None = None
-    api_model: str | None = None
-    seen: frozenset[str] = frozenset()
-    panel: "PanelRef | None" = None
+    folder: Path
+    card: JudgeCard
     quantization: Quantization | None = None
 
     @property
-    def imported(self) -> bool:
-        """Whether only its judgments are known."""
-        return all(where is None for where in (self.folder, self.api_model, self.panel))
+    def kind(self) -> str:
+        """The kind of the judge, for messages and for `run.json`."""
+        return self.card.kind
 
     @property
-    def members(self) -> tuple["JudgeRef", ...]:
-        """The judges that score: those of a panel, or the judge itself."""
-        return self.panel.members if self.panel is not None else (self,)
+    def seen(self) -> frozenset[str]:
+        """The ids of the questions that the judge was trained or tuned on."""
+        return frozenset(self.card.trained_on.seen())
+
+    @property
+    def members(self) -> tuple["FolderRef"]:
+        """The judges that score: the judge itself."""
+        return (self,)
+
+    def identity(self, options: JudgeOptions, scheme: Scheme) -> str:
+        """The sha256 of everything that changes the judge's scores.
+
+        Raises:
+            InputError: The base model cannot be found.
+        """
+        return folder_identity(self.folder, self.card)
+
+    def rubrics_sha256(self, scheme: Scheme) -> str:
+        """The sha256 of the rubrics of a scheme that the judge reads; empty where it reads none."""
+        return card_rubrics_sha256(self.card, scheme)
+
+    def load(self, options: JudgeOptions, scheme: Scheme = LLMEVAL_MED, spending: Spending | None = None) -> Judge:
+        """Loads the judge in the engine of the options.
+
+        Raises:
+            InputError: There is no such device, or files that cannot be loaded.
+        """
+        inference = options.inference._replace(quantization=self.quantization)
+        if options.engine == "ray":
+            return RayJudge(self.folder, self.name, options.device, inference, scheme)
+        if options.engine == "vllm":
+            return VllmJudge(self.folder, self.name, inference.rationale_tokens, scheme, options.gpus)
+        say_on_terminal(f"loading judge {self.name} ...")
+        return load_judge(self.folder, self.name, choose_device(options.device), inference, scheme)
 
 
-def quantised(judge_ref: JudgeRef, name: str) -> JudgeRef:
+@dataclass(frozen=True)
+class ApiRef:
+    """A judge behind an API: a model of an OpenAI-compatible server. What it was trained on is unknown."""
+
+    model: str
+    kind = "api"
+    seen = frozenset[str]()
+
+    @property
+    def name(self) -> str:
+        return file_name(self.model)
+
+    @property
+    def members(self) -> tuple["ApiRef"]:
+        """The judges that score: the judge itself."""
+        return (self,)
+
+    def served(self, options: JudgeOptions) -> list[str | None]:
+        """The part of the identity that the server decides: model, address, and thinking where that is switched."""
+        thinking = options.replies.thinking
+        switched = [] if thinking is None else [f"thinking {'on' if thinking else 'off'}"]
+        return [self.model, server_address(options.server.base_url), *switched]
+
+    def identity(self, options: JudgeOptions, scheme: Scheme) -> str:
+        """The sha256 of everything that changes the judge's scores, the rubrics of the scheme included."""
+        languages = languages_of(scheme)
+        reminders = {code: judge_replies(code, languages).reminder for code in scheme.languages}
+        prompts = [prompt_hashes("reason-first", scheme), VERDICT_SCHEMA, reminders]
+        return sha256(json.dumps([*self.served(options), *prompts]).encode()).hexdigest()
+
+    def rubrics_sha256(self, scheme: Scheme) -> str:
+        """The sha256 of the rubrics of a scheme."""
+        return rubrics_sha256("reason-first", scheme)
+
+    def load(self, options: JudgeOptions, scheme: Scheme = LLMEVAL_MED, spending: Spending | None = None) -> ApiJudge:
+        """Connects to the server; requests are charged to the account `spending`.
+
+        Raises:
+            InputError: There is no key, or no price.
+        """
+        return ApiJudge(self.model, options.server, spending, replies=options.replies)
+
+
+@dataclass(frozen=True)
+class ImportedRef:
+    """A judge that is known only by its judgments, such as imported ones; `seen` as the run has it."""
+
+    name: str
+    seen: frozenset[str] = frozenset()
+    kind = "known by its scores only"
+
+    @property
+    def members(self) -> tuple["ImportedRef"]:
+        """The judges that score: the judge itself."""
+        return (self,)
+
+    def rubrics_sha256(self, scheme: Scheme) -> str:
+        """Empty: what the judge read is not known."""
+        return ""
+
+
+JudgeRef = FolderRef | ApiRef
+"""A single judge that can judge."""
+MemberRef = JudgeRef | ImportedRef
+"""A member of a panel."""
+
+
+@dataclass(frozen=True)
+class PanelRef:
+    """Several judges together, and how their verdicts are combined; `place` is where the settings are, for messages."""
+
+    name: str
+    members: tuple[MemberRef, ...]
+    settings: PanelSettings
+    place: str
+    kind = "a panel"
+
+    @property
+    def seen(self) -> frozenset[str]:
+        """The ids of the questions that a member was trained or tuned on."""
+        return frozenset[str]().union(*(member.seen for member in self.members))
+
+    def rubrics_sha256(self, scheme: Scheme) -> str:
+        """The sha256 of the rubrics that the members read."""
+        return sha256(json.dumps([member.rubrics_sha256(scheme) for member in self.members]).encode()).hexdigest()
+
+
+AnyRef = MemberRef | PanelRef
+
+
+def quantised(judge_ref: FolderRef, name: str) -> FolderRef:
     """A generative judge on a base that is quantised for this use: another judge, of another name and identity.
 
     Args:
@@ -65,7 +222,6 @@ def quantised(judge_ref: JudgeRef, name: str) -> JudgeRef:
     """
     if name not in QUANTIZATIONS:
         raise InputError(f"--judge-quantization {name}: unknown; use {' or '.join(QUANTIZATIONS)}")
-    assert judge_ref.card is not None
     if judge_ref.card.quantization is not None:
         raise InputError(
             f"--judge-quantization: judge {judge_ref.name} runs on a base quantised to {judge_ref.card.quantization}, "
@@ -74,27 +230,22 @@ def quantised(judge_ref: JudgeRef, name: str) -> JudgeRef:
     quantization = QUANTIZATIONS[name]
     require_bitsandbytes(f"--judge-quantization {name}")
     card = card_in_use(judge_ref.card, quantization)
-    return judge_ref._replace(name=f"{judge_ref.name}-{name}", card=card, quantization=quantization)
+    return FolderRef(f"{judge_ref.name}-{name}", judge_ref.folder, card, quantization)
 
 
-class PanelRef(NamedTuple):
-    """The members of a panel, and how their verdicts are combined; `place` says where that stands, for messages."""
-
-    members: tuple[JudgeRef, ...]
-    settings: PanelSettings
-    place: str
+def resolve_judge_or_panel(spec: str, run: Run | None = None) -> AnyRef:
+    """As `resolve_judge`, and also as `resolve_panel`."""
+    return resolve_panel(spec, run) if is_panel(spec) else resolve_judge(spec, run)
 
 
-def resolve_judge_or_panel(spec: str, run: Run | None = None) -> JudgeRef:
-    """As `resolve_judge`, and also `panel:a,b,c` or `panel:FILE.yaml`.
+def resolve_panel(spec: str, run: Run | None = None) -> PanelRef:
+    """Finds the members of `panel:a,b,c` or `panel:FILE.yaml`.
 
     Raises:
         InputError: As for `resolve_judge` and `read_panel`; or a panel names a judge twice, or is a member of itself.
     """
-    if not is_panel(spec):
-        return resolve_judge(spec, run)
     named = read_panel(spec)
-    members: dict[str, JudgeRef] = {}
+    members: dict[str, MemberRef] = {}
     for text in named.settings.members:
         try:
             member = resolve_judge(text, run)
@@ -102,16 +253,23 @@ def resolve_judge_or_panel(spec: str, run: Run | None = None) -> JudgeRef:
             raise InputError(f"{named.place}: member {text}: {error}") from None
         other = members.setdefault(member.name, member)
         if other is not member:
-            fix = "name each judge once" if other.folder == member.folder else "rename one of the two folders"
+            fix = "name each judge once" if other == member else "rename one of the two folders"
             raise InputError(f"{named.place}: member {text}: the panel has a judge named {member.name} already; {fix}")
     name = named.name or f"panel-{'+'.join(members)}"
     if name in members:
         raise InputError(f"{named.place}: the panel has the name of its member {name}; rename the file")
-    seen = frozenset[str]().union(*(member.seen for member in members.values()))
-    return JudgeRef(name, seen=seen, panel=PanelRef(tuple(members.values()), named.settings, named.place))
+    return PanelRef(name, tuple(members.values()), named.settings, named.place)
 
 
-def resolve_judge(spec: str, run: Run | None = None) -> JudgeRef:
+@overload
+def resolve_judge(spec: str) -> JudgeRef: ...
+
+
+@overload
+def resolve_judge(spec: str, run: Run | None) -> MemberRef: ...
+
+
+def resolve_judge(spec: str, run: Run | None = None) -> MemberRef:
     """Finds the judge that the user named, and reads its card.
 
     Args:
@@ -127,9 +285,9 @@ def resolve_judge(spec: str, run: Run | None = None) -> JudgeRef:
         raise InputError(f"{spec}: a panel cannot be used here; name one judge (eval and validate take panels)")
     if run is not None and spec not in _PACKAGED and spec in run.judges() and not Path(spec).is_dir():
         entry = run.manifest().get("judges", {}).get(spec)
-        return JudgeRef(spec, seen=frozenset(entry.get("seen_question_ids", ()) if entry else ()))
+        return ImportedRef(spec, frozenset(entry.get("seen_question_ids", ()) if entry else ()))
     if model := server_model(spec, "--judge"):
-        return JudgeRef(file_name(model), api_model=model)
+        return ApiRef(model)
     if spec.startswith(PREFIX):
         folder = untuned_folder(spec.removeprefix(PREFIX))
     elif spec == "local":
@@ -138,8 +296,7 @@ def resolve_judge(spec: str, run: Run | None = None) -> JudgeRef:
         folder = _PACKAGED[spec]()
     else:
         folder = Path(spec)
-    card = read_card(folder)
-    return JudgeRef(folder.resolve().name, folder, card, seen=frozenset(card.trained_on.seen()))
+    return FolderRef(folder.resolve().name, folder, read_card(folder))
 
 
 def built_in_folder() -> Path:
@@ -177,10 +334,8 @@ def _may_stand_in(folder: Path) -> bool:
         return False
 
 
-def check_judge_ref(
-    judge_ref: JudgeRef, base_url: str | None, offline: bool, limit: Limit = Limit(), option: str = "--judge"
-) -> None:
-    """Checks, before any work is done, that an API judge has a key, network access and a price.
+def check_servers(judge_ref: AnyRef, options: JudgeOptions, offline: bool, option: str = "--judge") -> None:
+    """Checks, before any work is done, that the API judges have a key, network access and a price.
 
     Args:
         option: The option that named the judge, for messages.
@@ -189,34 +344,7 @@ def check_judge_ref(
         InputError: There is no key, --offline forbids the server, or there is a limit on costs and no price.
     """
     for member in judge_ref.members:
-        if member.api_model is not None:
-            check_server(f"{option} openai:{member.api_model}", member.api_model, base_url, offline, limit)
-
-
-def load_judge_ref(
-    judge_ref: JudgeRef,
-    device: str = "auto",
-    server: Server = Server(),
-    spending: Spending | None = None,
-    inference: Inference = Inference(),
-    scheme: Scheme = LLMEVAL_MED,
-    replies: ReplyOptions = ReplyOptions(),
-) -> Judge:
-    """Loads a judge.
-
-    Args:
-        device: `auto`, `cpu` or `cuda`.
-        server: The server of an API judge.
-        spending: The account that the requests of an API judge are charged to.
-        inference: How a generative judge is run.
-        scheme: The scheme of the questions to judge.
-        replies: How an API judge may reply.
-
-    Raises:
-        InputError: No key, no such device, no price, or files that cannot be loaded.
-    """
-    if judge_ref.api_model is not None:
-        return ApiJudge(judge_ref.api_model, server, spending, replies=replies)
-    assert judge_ref.folder is not None
-    say_on_terminal(f"loading judge {judge_ref.name} ...")
-    return load_judge(judge_ref.folder, judge_ref.name, choose_device(device), inference, scheme)
+        if isinstance(member, ApiRef):
+            check_server(
+                f"{option} openai:{member.model}", member.model, options.server.base_url, offline, options.limit
+            )

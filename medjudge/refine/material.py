@@ -16,7 +16,7 @@ from medjudge.benchmark.splits import held_out_groups
 from medjudge.errors import InputError
 from medjudge.files import parse_json, read_text, write_json, write_whole
 from medjudge.judge.folder import KINDS
-from medjudge.judge.open import JudgeRef
+from medjudge.judge.open import ApiRef, FolderRef, ImportedRef, MemberRef
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.scheme import Scheme
 from medjudge.validation.answers import Pairs
@@ -230,24 +230,23 @@ def claim_folder(folder: Path, settings: Mapping[str, Any]) -> None:
     write_json(file, settings)
 
 
-def kinds_read(judge_ref: JudgeRef) -> frozenset[TargetKind]:
+def kinds_read(judge_ref: MemberRef) -> frozenset[TargetKind]:
     """The kinds of text that a judge takes a new version of.
 
     An API judge reads rubric and checklist. A generative judge was trained with the rubrics as they are, so it takes
     only new checklists. An ordinal judge reads no rubric, and the checklist only if its training set had some. A
     similarity judge reads only the reference.
     """
-    if judge_ref.api_model is not None:
+    if isinstance(judge_ref, ApiRef):
         return frozenset({"checklist", "rubric"})
-    card, folder = judge_ref.card, judge_ref.folder
-    if card is None or folder is None or not KINDS[card.kind].reads_checklist(folder):
-        return frozenset()
-    return frozenset({"checklist"})
+    if isinstance(judge_ref, FolderRef) and KINDS[judge_ref.card.kind].reads_checklist(judge_ref.folder):
+        return frozenset({"checklist"})
+    return frozenset()
 
 
-def why_not_refinable(judge_ref: JudgeRef) -> str | None:
+def why_not_refinable(judge_ref: MemberRef) -> str | None:
     """The reason why no change can affect the judge, and which judges to take instead; None where one can."""
-    if judge_ref.imported:
+    if isinstance(judge_ref, ImportedRef):
         return "only its judgments are known, so it cannot score again; give its folder or openai:MODEL"
     if not kinds_read(judge_ref):
         return (

@@ -16,18 +16,18 @@ from medjudge.chat_api.replies import ReplyError, one_line
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError, UnfinishedError, notify
 from medjudge.judge.api import failed_request, read_judgment
-from medjudge.judge.open import JudgeRef
+from medjudge.judge.open import ApiRef, JudgeOptions
 from medjudge.judge.protocol import Assignment, assignments, split_empty
 from medjudge.provenance import stamped
 from medjudge.records import Judgment
 from medjudge.store import Run
-from medjudge.workflows.judge import JudgeOptions, forget_failed_requests, not_judged, record_judge, require_same_judge
+from medjudge.workflows.judge import forget_failed_requests, not_judged, record_judge, require_same_judge
 
 POLL_SECONDS = 30.0
 """How often `--wait` looks whether a batch job is done."""
 
 
-def judge_by_batch_jobs(run: Run, judge_ref: JudgeRef, options: JudgeOptions, wait: bool) -> list[str]:
+def judge_by_batch_jobs(run: Run, judge_ref: ApiRef, options: JudgeOptions, wait: bool) -> list[str]:
     """Collects the batch jobs that are done, and submits what is neither judged nor in flight.
 
     Args:
@@ -40,11 +40,8 @@ def judge_by_batch_jobs(run: Run, judge_ref: JudgeRef, options: JudgeOptions, wa
         InputError: The key or the model is wrong.
         UnfinishedError: The limit on costs is reached, or the server did not answer.
     """
-    assert judge_ref.api_model is not None
     judge_sha256 = require_same_judge(run, judge_ref, options)
-    batch_jobs = BatchJobs(
-        run, judge_ref.name, judge_ref.api_model, options.server.base_url, Spending(run, options.limit)
-    )
+    batch_jobs = BatchJobs(run, judge_ref.name, judge_ref.model, options.server.base_url, Spending(run, options.limit))
     refused = set(run.manifest().get("judges", {}).get(judge_ref.name, {}).get("refused_parameters", []))
     forget_failed_requests(run, judge_ref.name, options)
     record_judge(run, judge_ref, options, judge_sha256)
@@ -60,14 +57,14 @@ def judge_by_batch_jobs(run: Run, judge_ref: JudgeRef, options: JudgeOptions, wa
             notify("; ".join(in_flight))
             time.sleep(POLL_SECONDS)
     except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
-        raise InputError(f"--judge openai:{judge_ref.api_model} --batch: {one_line(error)}") from None
+        raise InputError(f"--judge openai:{judge_ref.model} --batch: {one_line(error)}") from None
     except (openai.OpenAIError, ReplyError) as error:
         raise UnfinishedError(f"--batch: {one_line(error)}; everything is kept, and the same command goes on") from None
     finally:
         record_judge(run, judge_ref, options, judge_sha256, refused=sorted(refused))
 
 
-def _collect(run: Run, judge_ref: JudgeRef, options: JudgeOptions, batch_jobs: BatchJobs, refused: set[str]) -> None:
+def _collect(run: Run, judge_ref: ApiRef, options: JudgeOptions, batch_jobs: BatchJobs, refused: set[str]) -> None:
     for job in batch_jobs.finished():
         waiting = {_custom_id(item): item for item in _without_judgment(run, judge_ref, options)}
         made = _judgments(batch_jobs, job, waiting, judge_ref.name, refused)
@@ -105,22 +102,19 @@ def _custom_id(assignment: Assignment) -> str:
     return sha256(json.dumps([*assignment.answer.key, assignment.round]).encode()).hexdigest()[:32]
 
 
-def _without_judgment(run: Run, judge_ref: JudgeRef, options: JudgeOptions) -> list[Assignment]:
+def _without_judgment(run: Run, judge_ref: ApiRef, options: JudgeOptions) -> list[Assignment]:
     work = assignments(run.questions(), run.answers(), options.rounds, run.scheme())
     return not_judged(work, run.judgments(judge_ref.name))
 
 
-def _submit(
-    run: Run, judge_ref: JudgeRef, options: JudgeOptions, batch_jobs: BatchJobs, refused: set[str]
-) -> list[str]:
-    assert judge_ref.api_model is not None
+def _submit(run: Run, judge_ref: ApiRef, options: JudgeOptions, batch_jobs: BatchJobs, refused: set[str]) -> list[str]:
     work = _without_judgment(run, judge_ref, options)
     work, empty = split_empty(work, judge_ref.name)
     for judgment in stamped(empty, run.texts()):
         run.append(run.judgments_file(judge_ref.name), judgment.model_dump_json())
     if not work:
         return []
-    model, applied = judge_ref.api_model, options.replies.applied
+    model, applied = judge_ref.model, options.replies.applied
     requests = ((_custom_id(item), request_body(model, applied(item.request()), refused)) for item in work)
     if not batch_jobs.plan(requests):
         raise UnfinishedError(

@@ -5,13 +5,22 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from shlex import quote
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
 from medjudge.errors import InputError, notify
 from medjudge.files import write_json
-from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge_or_panel
+from medjudge.judge.open import (
+    AnyRef,
+    ApiRef,
+    ImportedRef,
+    JudgeOptions,
+    JudgeRef,
+    PanelRef,
+    check_servers,
+    resolve_judge_or_panel,
+)
 from medjudge.judge.pairs import (
     VERDICTS,
     PairAssignment,
@@ -38,9 +47,9 @@ from medjudge.validation.comparison import (
     possible_pairs,
     read_pair_study,
 )
-from medjudge.workflows.judge import JudgeOptions
+from medjudge.workflows.judge import judge_answers
 from medjudge.workflows.label_station import LabelStation
-from medjudge.workflows.panel import check_panel, judge_with
+from medjudge.workflows.panel import check_panel, judge_panel
 from medjudge.workflows.physician_scores import of_unseen, seen_by
 
 _LISTED = 20
@@ -94,7 +103,7 @@ class Comparison:
 
 
 def compare(
-    run: Run | Path | str, judge: JudgeRef | str = "local", options: CompareOptions = CompareOptions()
+    run: Run | Path | str, judge: AnyRef | str = "local", options: CompareOptions = CompareOptions()
 ) -> Comparison:
     """Compares the models of a run by pairs of answers, and writes `pairs/JUDGE.json`.
 
@@ -120,7 +129,7 @@ def compare(
     require_both_answers(run, models)
     judge_ref = resolve_judge_or_panel(judge, run) if isinstance(judge, str) else judge
     check_panel(run, judge_ref, options.judging)
-    check_judge_ref(judge_ref, options.judging.server.base_url, options.offline, options.judging.limit)
+    check_servers(judge_ref, options.judging, options.offline)
     with run.lock():
         if compares(judge_ref):
             new = _judge_pairs(run, judge_ref, models, options)
@@ -133,20 +142,22 @@ def compare(
             say(_no_pair_prompt(judge_ref))
             possible = possible_pairs(run.questions(), run.answers(), models)
             answers = {key for pair in possible for key in pair.answers}
-            if not judge_ref.imported:
-                judge_with(run, judge_ref, options.judging, answers)
+            if isinstance(judge_ref, PanelRef):
+                judge_panel(run, judge_ref, options.judging, answers)
+            elif not isinstance(judge_ref, ImportedRef):
+                judge_answers(run, judge_ref, options.judging, answers)
             new = 0
         study = write_pair_study(run, judge_ref, models, options.settings)
         spent = run.manifest().get("spending") or {}
     return Comparison(run, study, new, spent.get("usd"))
 
 
-def compares(judge_ref: JudgeRef) -> bool:
+def compares(judge_ref: AnyRef) -> TypeGuard[JudgeRef]:
     """Whether a judge has a prompt for pairs: an API judge and a generative one do."""
-    return judge_ref.api_model is not None or (judge_ref.card is not None and judge_ref.card.kind == "generative")
+    return judge_ref.kind in ("api", "generative")
 
 
-def write_pair_study(run: Run, judge_ref: JudgeRef, models: Sequence[str], settings: PairSettings) -> PairStudy:
+def write_pair_study(run: Run, judge_ref: AnyRef, models: Sequence[str], settings: PairSettings) -> PairStudy:
     """Computes a comparison from the records of a run and writes `pairs/JUDGE.json`.
 
     Raises:
@@ -155,13 +166,13 @@ def write_pair_study(run: Run, judge_ref: JudgeRef, models: Sequence[str], setti
     pairs = pair_judgments(run, judge_ref.name)
     judgments = run.judgments(judge_ref.name)
     material = PairMaterial(run.questions(), run.answers(), pairs, judgments, _unseen_pairs(run, judge_ref))
-    how = "pairs" if compares(judge_ref) or (judge_ref.imported and pairs) else "pointwise"
+    how = "pairs" if compares(judge_ref) or (isinstance(judge_ref, ImportedRef) and pairs) else "pointwise"
     study = pair_study(judge_ref.name, how, material, models, settings)  # type: ignore[arg-type]
     write_json(comparison_file(run, judge_ref.name), study.model_dump(mode="json"))
     return study
 
 
-def _unseen_pairs(run: Run, judge_ref: JudgeRef) -> list[PhysicianPair]:
+def _unseen_pairs(run: Run, judge_ref: AnyRef) -> list[PhysicianPair]:
     """Physicians' pairs, but for conversations that the judge was trained on: agreement there would mean nothing."""
     pairs = physician_pairs(run)
     # A panel's members may have been calibrated on some of the questions, which the run's manifest knows.
@@ -174,7 +185,7 @@ def _unseen_pairs(run: Run, judge_ref: JudgeRef) -> list[PhysicianPair]:
     return unseen
 
 
-def refresh_pair_study(run: Run, judge_ref: JudgeRef) -> PairStudy | None:
+def refresh_pair_study(run: Run, judge_ref: AnyRef) -> PairStudy | None:
     """Computes the comparison of a run again, as physicians' pairs may have come since; None where there is none."""
     before = read_pair_study(run, judge_ref.name)
     if before is None:
@@ -184,7 +195,7 @@ def refresh_pair_study(run: Run, judge_ref: JudgeRef) -> PairStudy | None:
     return write_pair_study(run, judge_ref, models, PairSettings(before.length_controlled))
 
 
-def physicians_pairs(run: Run, judge_ref: JudgeRef) -> PhysicianPairStudy | None:
+def physicians_pairs(run: Run, judge_ref: AnyRef) -> PhysicianPairStudy | None:
     """The judge's pairs against physicians', where both compared answers of the run."""
     compared = physician_pairs(run)
     study = refresh_pair_study(run, judge_ref) if compared else None
@@ -242,12 +253,10 @@ def require_both_answers(run: Run, models: Sequence[str]) -> None:
     raise InputError("\n  ".join([head, *missing[:_LISTED], *more]))
 
 
-def _no_pair_prompt(judge_ref: JudgeRef) -> str:
-    kind = "a panel" if judge_ref.panel is not None else "known by its scores only"
-    kind = kind if judge_ref.card is None else judge_ref.card.kind
+def _no_pair_prompt(judge_ref: AnyRef) -> str:
     return (
-        f"judge {judge_ref.name} ({kind}) has no prompt for pairs: a pair comes from its scores of the two single "
-        "answers, P(A > B) from both distributions, and the order of the answers cannot matter"
+        f"judge {judge_ref.name} ({judge_ref.kind}) has no prompt for pairs: a pair comes from its scores of the two "
+        "single answers, P(A > B) from both distributions, and the order of the answers cannot matter"
     )
 
 
@@ -259,7 +268,7 @@ def _judge_pairs(run: Run, judge_ref: JudgeRef, models: Sequence[str], options: 
         options.judging,
         pairs_file(run, judge_ref.name),
         PairJudgment,
-        pair_prompts_sha256("reason-first" if judge_ref.card is None else "score-first", run.scheme()),
+        pair_prompts_sha256("reason-first" if isinstance(judge_ref, ApiRef) else "score-first", run.scheme()),
     )
     identity = station.begin()
     questions = {question.id: question for question in run.questions()}

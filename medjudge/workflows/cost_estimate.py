@@ -8,7 +8,7 @@ from medjudge.chat_api.client import ChatRequest, body_bytes, request_body
 from medjudge.chat_api.spending import Limit, Price, Spending, example
 from medjudge.errors import InputError
 from medjudge.judge.items import item_assignments, item_judgments
-from medjudge.judge.open import JudgeRef
+from medjudge.judge.open import ApiRef, PanelRef
 from medjudge.judge.protocol import assignments, split_empty
 from medjudge.workflows.evaluate import EvaluationRequest, Prepared, prepare
 from medjudge.workflows.judge import not_failed, not_judged
@@ -125,22 +125,21 @@ def estimate_cost(request: EvaluationRequest, batch_job: bool = False) -> CostEs
         raise InputError("--batch: not with --items; estimate the two one at a time")
     prepared = prepare(request, sends_requests=False)
     judge_ref = prepared.judge_ref
-    if judge_ref.panel is not None:
+    if isinstance(judge_ref, PanelRef):
         if batch_job:
             raise InputError("--batch: not with a panel; estimate its openai: member alone, as --judge")
-        asked = [member for member in judge_ref.panel.members if member.api_model is not None]
+        asked = [member for member in judge_ref.members if isinstance(member, ApiRef)]
         if not asked:
             raise InputError(f"--dry-run: all members of {request.judge} run on this machine and cost nothing")
         return PanelCostEstimate({member.name: _of_judge(prepared, member, request) for member in asked})
-    if judge_ref.api_model is None:
+    if not isinstance(judge_ref, ApiRef):
         raise InputError(f"--dry-run: for an openai: judge; {request.judge} runs on this machine and costs nothing")
     return _of_judge(prepared, judge_ref, request, batch_job)
 
 
 def _of_judge(
-    prepared: Prepared, judge_ref: JudgeRef, request: EvaluationRequest, batch_job: bool = False
+    prepared: Prepared, judge_ref: ApiRef, request: EvaluationRequest, batch_job: bool = False
 ) -> CostEstimate:
-    assert judge_ref.api_model is not None
     run, options = prepared.run, request.options.judging
     answers = run.answers() if prepared.answers is None else prepared.answers
     recorded = run.manifest().get("judges", {}).get(judge_ref.name, {})
@@ -162,7 +161,7 @@ def _of_judge(
         requests += [
             _Request(limited(one.request()), USUAL_ITEM * len(one.items)) for one in split_empty(to_check, "")[0]
         ]
-    return _estimate(requests, judge_ref.api_model, Spending(run, Limit(None, options.limit.prices)), batch_job)
+    return _estimate(requests, judge_ref.model, Spending(run, Limit(None, options.limit.prices)), batch_job)
 
 
 class _Request(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 
 from medjudge.errors import InputError
 from medjudge.files import write_whole
-from medjudge.judge.open import JudgeRef
+from medjudge.judge.open import AnyRef
 from medjudge.records import AnswerKey
 from medjudge.rounds import mean_probabilities, scored_rounds
 from medjudge.scale import LEVELS, USABLE_FROM
@@ -26,7 +26,7 @@ class Deferred(NamedTuple):
     by: str
 
 
-def defer(run: Run, judge_ref: JudgeRef, share: float) -> Deferred:
+def defer(run: Run, judge_ref: AnyRef, share: float) -> Deferred:
     """Lists the most uncertain answers, most informative first; unscored ones come before all others.
 
     Answers that physicians scored already are not listed.

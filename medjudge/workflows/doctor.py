@@ -7,7 +7,7 @@ from typing import Any
 import psutil
 
 from medjudge.errors import InputError
-from medjudge.judge.open import resolve_judge
+from medjudge.judge.open import FolderRef, resolve_judge
 from medjudge.models.hardware import describe, unused_gpu
 from medjudge.models.packaged import QUICKSTART, base_states
 from medjudge.shipped import shipped
@@ -83,7 +83,8 @@ def _local_judge() -> LocalJudge:
         judge_ref = resolve_judge("local")
     except InputError as error:
         return LocalJudge(None, None, None, str(error))
-    return LocalJudge(judge_ref.name, str(judge_ref.folder), judge_ref.card.kind if judge_ref.card else None)
+    assert isinstance(judge_ref, FolderRef)
+    return LocalJudge(judge_ref.name, str(judge_ref.folder), judge_ref.kind)
 
 
 def _advice(hardware: dict[str, Any], packages: dict[str, str | None], missing: list[str]) -> list[str]:

@@ -10,7 +10,7 @@ from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
 from medjudge.files import write_whole
 from medjudge.judge.cascade import CascadeRecord, Stage
-from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge
+from medjudge.judge.open import AnyRef, ApiRef, FolderRef, JudgeOptions, PanelRef, check_servers, resolve_judge
 from medjudge.records import AnswerKey, Judgment
 from medjudge.rounds import mean_probabilities, scored_rounds
 from medjudge.scale import USABLE_FROM
@@ -22,7 +22,7 @@ from medjudge.validation.status import measured_in_use
 from medjudge.validation.study_file import read_study
 from medjudge.validation.validations import conformal_of
 from medjudge.workflows.defer import deferred_line
-from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, use_of
+from medjudge.workflows.judge import judge_answers, use_of
 
 
 class Escalation(NamedTuple):
@@ -43,8 +43,8 @@ class Cascade(NamedTuple):
     """
 
     name: str
-    local: JudgeRef
-    api: JudgeRef
+    local: FolderRef
+    api: ApiRef
     conformal: Conformal
 
 
@@ -56,7 +56,7 @@ class _Verdicts(NamedTuple):
 
 
 def open_cascade(
-    judge_ref: JudgeRef, escalation: Escalation, options: JudgeOptions, offline: bool, run: Run, scheme: Scheme
+    judge_ref: AnyRef, escalation: Escalation, options: JudgeOptions, offline: bool, run: Run, scheme: Scheme
 ) -> Cascade:
     """Checks everything that a cascade needs before anything is judged.
 
@@ -69,16 +69,16 @@ def open_cascade(
             this error rate.
     """
     to, rate = escalation
-    if judge_ref.panel is not None:
+    if isinstance(judge_ref, PanelRef):
         raise InputError(f"--escalate-to: judge {judge_ref.name} is a panel; give a local judge as --judge")
-    if judge_ref.card is None or judge_ref.folder is None:
+    if not isinstance(judge_ref, FolderRef):
         raise InputError(f"--escalate-to: judge {judge_ref.name} is behind an API; give a local judge as --judge")
     api = resolve_judge(to)
-    if api.api_model is None:
+    if not isinstance(api, ApiRef):
         raise InputError(f"--escalate-to {to}: is a local judge; name one behind an API, as openai:MODEL")
     if api.name == judge_ref.name:
         raise InputError(f"--escalate-to {to}: the judge folder has the same name; rename the folder")
-    check_judge_ref(api, options.server.base_url, offline, options.limit, "--escalate-to")
+    check_servers(api, options, offline, "--escalate-to")
     use = use_of(judge_ref, options, scheme, run, ())
     study = read_study(run, judge_ref.name)
     studies = measured_in_use([*judge_ref.card.validated_on, *([study.summary()] if study is not None else [])], use)
@@ -170,9 +170,8 @@ def _together(by_local: list[Judgment], by_api: list[Judgment], escalated: set[A
     ]
 
 
-def _api_stage(run: Run, api: JudgeRef, judged: int, settled: int, limit: Limit) -> Stage:
-    assert api.api_model is not None
-    spent = Spending(run, Limit(None, limit.prices)).of_model(api.api_model)
+def _api_stage(run: Run, api: ApiRef, judged: int, settled: int, limit: Limit) -> Stage:
+    spent = Spending(run, Limit(None, limit.prices)).of_model(api.model)
     return Stage(
         judge=api.name,
         judged=judged,
@@ -192,7 +191,7 @@ def _entry(run: Run, judge: str) -> dict[str, Any]:
 def _record(run: Run, cascade: Cascade, options: JudgeOptions, record: CascadeRecord, judgments: int) -> None:
     """Writes the cascade into `run.json`, as the judge that judged last."""
     scheme = run.scheme()
-    parts = [identity(judge_ref, options, scheme) for judge_ref in (cascade.local, cascade.api)]
+    parts = [judge_ref.identity(options, scheme) for judge_ref in (cascade.local, cascade.api)]
     judges = run.manifest().get("judges", {})
     judges[cascade.name] = {
         "kind": "cascade",

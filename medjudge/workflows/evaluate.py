@@ -9,7 +9,17 @@ from typing import Any, NamedTuple
 from medjudge.benchmark.sample import NOTICE, sample_folder
 from medjudge.errors import InputError
 from medjudge.judge.cascade import CascadeRecord
-from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge_or_panel
+from medjudge.judge.open import (
+    ApiRef,
+    FolderRef,
+    ImportedRef,
+    JudgeOptions,
+    JudgeRef,
+    PanelRef,
+    check_servers,
+    resolve_judge,
+    resolve_panel,
+)
 from medjudge.judge.panel import PanelRecord, is_panel
 from medjudge.judge.protocol import Judge
 from medjudge.models.hardware import report_peak_memory
@@ -31,9 +41,15 @@ from medjudge.workflows.batch_jobs import judge_by_batch_jobs
 from medjudge.workflows.choice import Choice, chosen
 from medjudge.workflows.defer import Deferred, defer
 from medjudge.workflows.escalate import Cascade, Escalation, escalate, open_cascade
-from medjudge.workflows.judge import JudgeOptions, check_judge_engine, load_local, require_same_judge, with_inference
+from medjudge.workflows.judge import (
+    check_judge_engine,
+    introduction,
+    judge_answers,
+    require_same_judge,
+    with_inference,
+)
 from medjudge.workflows.mark_items import mark_items, require_items
-from medjudge.workflows.panel import check_panel, introduction_of, judge_with
+from medjudge.workflows.panel import check_panel, judge_panel, panel_introduction
 from medjudge.workflows.preflight import Preflight, preflight
 from medjudge.workflows.processes import check_sharing, join_processes
 from medjudge.workflows.report import Scores, score_run, write_scores
@@ -189,7 +205,7 @@ class Prepared(NamedTuple):
 
     request: EvaluationRequest
     group: Group
-    judge_ref: JudgeRef
+    judge_ref: JudgeRef | PanelRef
     benchmark: OpenedBenchmark
     answers: list[Answer] | None
     run: Run
@@ -257,10 +273,14 @@ def run_evaluation(request: EvaluationRequest) -> Evaluation:
     introduced = _introduced_before_loading(prepared)
     loaded = _loaded_before_writing(prepared)
     with _answered(prepared, introduced):
-        in_process = judge_ref.folder is not None and options.engine == "transformers"
+        in_process = isinstance(judge_ref, FolderRef) and options.engine == "transformers"
         with report_peak_memory(f"judging with {judge_ref.name}", options.device if in_process else None):
-            judge_with(prepared.run, judge_ref, options, loaded=loaded, group=prepared.group)
-            items = mark_items(prepared.run, judge_ref, options, loaded) if request.options.items else None
+            items = None
+            if isinstance(judge_ref, PanelRef):
+                judge_panel(prepared.run, judge_ref, options, group=prepared.group)
+            else:
+                judge_answers(prepared.run, judge_ref, options, loaded=loaded, group=prepared.group)
+                items = mark_items(prepared.run, judge_ref, options, loaded) if request.options.items else None
         del loaded
         if prepared.cascade is not None:
             escalate(prepared.run, prepared.cascade, options)
@@ -282,9 +302,9 @@ def run_batch_evaluation(request: EvaluationRequest, wait: bool = False) -> Eval
         raise InputError("--batch: not with --escalate-to, whose answers are known only after the local judge")
     if request.options.items:
         raise InputError("--batch: not with --items; collect the batch first, and add --items without --batch")
-    if prepared.judge_ref.panel is not None:
+    if isinstance(prepared.judge_ref, PanelRef):
         raise InputError("--batch: not with a panel; judge with its openai: member first, and then with the panel")
-    if prepared.judge_ref.api_model is None:
+    if not isinstance(prepared.judge_ref, ApiRef):
         raise InputError(f"--batch: for an openai: judge; {request.judge} runs on this machine and costs nothing")
     with _answered(prepared, introduced=False):
         batch_jobs = judge_by_batch_jobs(prepared.run, prepared.judge_ref, request.options.judging, wait)
@@ -311,18 +331,18 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     group = join_processes(judging.device)
     run, benchmark = open_benchmark(request.benchmark, request.scheme, request.run, options.choice, request.limit)
     # A member may be known by its judgments in the run; a judge alone has nothing left to judge there.
-    judge_ref = resolve_judge_or_panel(request.judge, run if is_panel(request.judge) else None)
+    judge_ref = resolve_panel(request.judge, run) if is_panel(request.judge) else resolve_judge(request.judge)
     check_judge_engine(judge_ref, judging)
     judge_ref = with_inference(judge_ref, judging)
-    apis = [f"--judge {request.judge}" for member in judge_ref.members if member.api_model]
+    apis = [f"--judge {request.judge}" for member in judge_ref.members if isinstance(member, ApiRef)]
     if escalation is not None:
         apis.append(f"--escalate-to {escalation.to}")
     if judging.replies.tokens is not None and not apis:
         raise InputError(f"--judge-tokens: is for openai: judges, and {request.judge} is none; leave it out")
     check_sharing(group, judging.engine, apis)
     if sends_requests:
-        check_judge_ref(judge_ref, judging.server.base_url, options.offline, judging.limit)
-    if judge_ref.api_model is not None and options.defer_share is not None:
+        check_servers(judge_ref, judging, options.offline)
+    if isinstance(judge_ref, ApiRef) and options.defer_share is not None:
         raise InputError(f"--defer-to-physicians: {request.judge} gives no probabilities; use a local judge")
     check_answering(request.models, options.answering, group, options.offline)
     answers = _existing_answers(request, benchmark, run)
@@ -344,7 +364,11 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     check_panel(run, judge_ref, judging)
     if options.items:
         require_items(judge_ref, judging, questions, group.size)
-    line = introduction_of(judge_ref, judging, benchmark.scheme, run, models) if group.first else ""
+    line = ""
+    if group.first and isinstance(judge_ref, PanelRef):
+        line = panel_introduction(judge_ref, judging, benchmark.scheme, run, models)
+    elif group.first and not isinstance(judge_ref, PanelRef):
+        line = introduction(judge_ref, judging, benchmark.scheme, run, models)
     benchmark = benchmark._replace(questions=questions)
     return Prepared(request, group, judge_ref, benchmark, answers, run, line, counts, cascade)
 
@@ -384,11 +408,11 @@ def _loaded_before_writing(prepared: Prepared) -> Judge | None:
         memory.
     """
     judge_ref, options = prepared.judge_ref, prepared.request.options.judging
-    if prepared.run.path.exists() or judge_ref.folder is None or options.engine == "ray":
+    if prepared.run.path.exists() or not isinstance(judge_ref, FolderRef) or options.engine == "ray":
         return None
     if options.engine == "vllm" and prepared.request.models:
         return None  # vLLM takes minutes to start; what it cannot load was refused already
-    judge = load_local(judge_ref, options, prepared.benchmark.scheme)
+    judge = judge_ref.load(options, prepared.benchmark.scheme)
     return None if prepared.request.models else judge
 
 
@@ -418,7 +442,7 @@ def _answered(prepared: Prepared, introduced: bool) -> Iterator[None]:
             if benchmark.source == "sample":
                 run.update_manifest(notes=[NOTICE])
             for member in prepared.judge_ref.members:
-                if not member.imported:
+                if not isinstance(member, ImportedRef):
                     require_same_judge(run, member, judging)
             if prepared.cascade is not None:
                 require_same_judge(run, prepared.cascade.api, judging)

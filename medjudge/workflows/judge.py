@@ -1,35 +1,26 @@
 """The judge station: judges the answers of a run folder with a judge, and records whose judgments these are."""
 
-import json
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from medjudge.answer.vllm_engine import VllmMemory
 from medjudge.chat_api.batch_jobs import read_batch_jobs
-from medjudge.chat_api.client import Server
-from medjudge.chat_api.spending import Limit, Spending
-from medjudge.chat_api.transport import server_address
+from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError, UnfinishedError, notify
 from medjudge.item_records import ItemJudgment
-from medjudge.judge.api import ApiJudge, ReplyOptions
+from medjudge.judge.api import ApiJudge
 from medjudge.judge.folder import JudgeCard
-from medjudge.judge.identity import card_rubrics_sha256, folder_identity, rubrics_sha256, stale_temperature
-from medjudge.judge.inference import Inference, require_attention, require_compiler
-from medjudge.judge.open import JudgeRef, load_judge_ref, quantised
+from medjudge.judge.identity import stale_temperature
+from medjudge.judge.inference import require_attention, require_compiler
+from medjudge.judge.open import AnyRef, ApiRef, FolderRef, JudgeOptions, JudgeRef, quantised
 from medjudge.judge.protocol import Assignment, Judge, assignments
-from medjudge.judge.ray_judge import RayJudge
 from medjudge.judge.signed import signed_files
-from medjudge.judge.vllm_judge import VllmJudge, require_runs_in_vllm
-from medjudge.languages.texts import languages_of
+from medjudge.judge.vllm_judge import require_runs_in_vllm
 from medjudge.pair_records import PairJudgment
 from medjudge.parallel.group import Group
 from medjudge.provenance import stamped
 from medjudge.records import AnswerKey, ErrorKind, Judgment
-from medjudge.rubrics.render import prompt_hashes
-from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies
 from medjudge.scheme import Scheme
 from medjudge.screen import ProgressBar, progress_bar, say, stop_explained
 from medjudge.store import Run, write_records
@@ -39,32 +30,7 @@ from medjudge.workflows.processes import check_engine
 from medjudge.workflows.run_folder import record_spending
 
 Made = TypeVar("Made", Judgment, ItemJudgment, PairJudgment)
-
-
-class JudgeOptions(NamedTuple):
-    """How a judge is run.
-
-    Attributes:
-        device: `auto`, `cpu` or `cuda`.
-        engine: `transformers`, `ray` for a local judge on the workers of a Ray cluster, or `vllm` for a generative one.
-        rounds: How often each answer is judged.
-        inference: How a generative judge is run; its quantisation comes from that of the options.
-        quantization: Quantises the base of a generative judge for this use, by name (`nf4`); None runs it as trained.
-        server: Where an `openai:` judge is, and how patiently it is asked.
-        limit: What the run may cost.
-        gpus: How vLLM uses the GPUs.
-        replies: How an `openai:` judge may reply.
-    """
-
-    device: str = "auto"
-    engine: str = "transformers"
-    rounds: int = 1
-    inference: Inference = Inference()
-    quantization: str | None = None
-    server: Server = Server()
-    limit: Limit = Limit()
-    gpus: VllmMemory = VllmMemory()
-    replies: ReplyOptions = ReplyOptions()
+_Ref = TypeVar("_Ref", bound=AnyRef)
 
 
 def judge_answers(
@@ -92,7 +58,7 @@ def judge_answers(
         UnfinishedError: The judge's files changed while it judged. All judgments are kept.
     """
     judge_sha256 = require_same_judge(run, judge_ref, options)
-    if judge_ref.api_model is not None:
+    if isinstance(judge_ref, ApiRef):
         _refuse_beside_batch_job(run, judge_ref.name)
         forget_failed_requests(run, judge_ref.name, options)
     work = assignments(run.questions(), run.answers(), options.rounds, run.scheme())
@@ -104,7 +70,7 @@ def judge_answers(
         say(f"{len(judgments)} judgments of {judge_ref.name} exist; {len(waiting)} to go")
     if waiting:
         judge = loaded or load(judge_ref, options, run)
-        if identity(judge_ref, options, run.scheme()) != judge_sha256:
+        if judge_ref.identity(options, run.scheme()) != judge_sha256:
             raise InputError(
                 f"judge {judge_ref.name}: its files changed while it was loaded; run the same command again"
             )
@@ -134,7 +100,7 @@ def judge_answers(
             refused = sorted(judge.client.refused) if isinstance(judge, ApiJudge) else []
             if group.first:
                 record_judge(run, judge_ref, options, judge_sha256, time.monotonic() - start, refused)
-        if identity(judge_ref, options, run.scheme()) != judge_sha256:
+        if judge_ref.identity(options, run.scheme()) != judge_sha256:
             raise UnfinishedError(
                 f"judge {judge_ref.name}: its files changed while it judged, and {run.path} holds judgments by those "
                 "from before; restore them, or choose another --run for the new ones"
@@ -146,21 +112,11 @@ def judge_answers(
 
 def load(judge_ref: JudgeRef, options: JudgeOptions, run: Run) -> Judge:
     """Loads a judge for the scheme of a run; what an API judge costs goes to the account of the run."""
-    spending = Spending(run, options.limit) if judge_ref.api_model is not None else None
-    return load_local(judge_ref, options, run.scheme(), spending)
+    spending = Spending(run, options.limit) if isinstance(judge_ref, ApiRef) else None
+    return judge_ref.load(options, run.scheme(), spending)
 
 
-def load_local(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, spending: Spending | None = None) -> Judge:
-    """Loads a judge for a scheme, in the engine of the options."""
-    inference = options.inference._replace(quantization=judge_ref.quantization)
-    if options.engine == "ray" and judge_ref.folder is not None:
-        return RayJudge(judge_ref.folder, judge_ref.name, options.device, inference, scheme)
-    if options.engine == "vllm" and judge_ref.folder is not None:
-        return VllmJudge(judge_ref.folder, judge_ref.name, inference.rationale_tokens, scheme, options.gpus)
-    return load_judge_ref(judge_ref, options.device, options.server, spending, inference, scheme, options.replies)
-
-
-def check_judge_engine(judge_ref: JudgeRef, options: JudgeOptions) -> None:
+def check_judge_engine(judge_ref: AnyRef, options: JudgeOptions) -> None:
     """Finds out before any work whether the engine of the options can run a judge.
 
     Raises:
@@ -168,11 +124,11 @@ def check_judge_engine(judge_ref: JudgeRef, options: JudgeOptions) -> None:
     """
     check_engine(options.engine, options.device, "--judge-engine" if options.engine == "vllm" else "--engine")
     for member in judge_ref.members:
-        if options.engine == "vllm" and member.folder is not None and member.card is not None:
+        if options.engine == "vllm" and isinstance(member, FolderRef):
             require_runs_in_vllm(member.folder, member.card)
 
 
-def with_inference(judge_ref: JudgeRef, options: JudgeOptions) -> JudgeRef:
+def with_inference(judge_ref: _Ref, options: JudgeOptions) -> _Ref | FolderRef:
     """Finds out before any work whether a judge can be run as the options say.
 
     Returns:
@@ -186,8 +142,8 @@ def with_inference(judge_ref: JudgeRef, options: JudgeOptions) -> JudgeRef:
     given = [option for option, value in asked.items() if value is not None]
     if not given:
         return judge_ref
-    if not any(_is_generative(member) for member in judge_ref.members):
-        kind = f"of kind {judge_ref.card.kind}" if judge_ref.card is not None else "none"
+    if not any(member.kind == "generative" for member in judge_ref.members):
+        kind = f"of kind {judge_ref.kind}" if isinstance(judge_ref, FolderRef) else "none"
         raise InputError(f"{given[0]}: is for generative judges, and judge {judge_ref.name} is {kind}")
     if options.engine == "vllm":
         raise InputError(f"{given[0]}: not with --judge-engine vllm, which decides this itself; leave one of them out")
@@ -197,16 +153,12 @@ def with_inference(judge_ref: JudgeRef, options: JudgeOptions) -> JudgeRef:
         require_compiler()
     if quantization is None:
         return judge_ref
-    if judge_ref.panel is not None:
+    if not isinstance(judge_ref, FolderRef):
         raise InputError(
             f"--judge-quantization: judge {judge_ref.name} is a panel; judge with its members one by one, "
             "and name them in the panel by their judgments"
         )
     return quantised(judge_ref, quantization)
-
-
-def _is_generative(judge_ref: JudgeRef) -> bool:
-    return judge_ref.folder is not None and judge_ref.card is not None and judge_ref.card.kind == "generative"
 
 
 def not_judged(work: Sequence[Assignment], judgments: Sequence[Judgment]) -> list[Assignment]:
@@ -268,40 +220,6 @@ def most_reply_tokens(options: JudgeOptions, recorded: Mapping[str, Any]) -> int
     return max(options.replies.tokens or 0, tried if isinstance(tried, int) else 0)
 
 
-def identity(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme) -> str:
-    """The sha256 of everything that changes a judge's scores.
-
-    Args:
-        scheme: Holds the rubrics that an API judge reads.
-
-    Raises:
-        InputError: The base model of a judge folder cannot be found.
-    """
-    if judge_ref.card is not None and judge_ref.folder is not None:
-        return folder_identity(judge_ref.folder, judge_ref.card)
-    languages = languages_of(scheme)
-    reminders = {code: judge_replies(code, languages).reminder for code in scheme.languages}
-    prompts = [prompt_hashes("reason-first", scheme), VERDICT_SCHEMA, reminders]
-    return sha256(json.dumps([*served(judge_ref, options), *prompts]).encode()).hexdigest()
-
-
-def served(judge_ref: JudgeRef, options: JudgeOptions) -> list[str | None]:
-    """What of an API judge's identity its server decides: model, address, and thinking where that is switched."""
-    thinking = options.replies.thinking
-    return [
-        judge_ref.api_model,
-        server_address(options.server.base_url),
-        *([] if thinking is None else [f"thinking {'on' if thinking else 'off'}"]),
-    ]
-
-
-def rubrics_identity(judge_ref: JudgeRef, scheme: Scheme) -> str:
-    """The sha256 of the rubrics of a scheme that a judge reads; empty where it reads none or is not known."""
-    if judge_ref.card is not None:
-        return card_rubrics_sha256(judge_ref.card, scheme)
-    return "" if judge_ref.imported else rubrics_sha256("reason-first", scheme)
-
-
 def introduction(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run: Run, models: Collection[str]) -> str:
     """One line: a judge's name, what it was trained on, its validation status for the answers of a run, its signature.
 
@@ -312,13 +230,13 @@ def introduction(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run
         models: The models whose answers it will judge.
 
     Raises:
-        InputError: As for `identity` and `statuses_in`.
+        InputError: As for `FolderRef.identity` and `statuses_in`.
     """
+    if isinstance(judge_ref, ApiRef):
+        status = statuses_in(run, judge_ref.name, models)["OP"].line
+        place = f"{judge_ref.model} behind an API"
+        return f"judge {judge_ref.name}: {place}; what it was trained on is unknown; in this run: {status}"
     card = judge_ref.card
-    if card is None:
-        place = f"{judge_ref.api_model} behind an API"
-        return f"judge {judge_ref.name}: {place}; {_known_from_the_run(judge_ref, run, models)}"
-    assert judge_ref.folder is not None
     base = f"{card.base_model} quantised to {card.quantization}" if card.quantization else card.base_model
     use = use_of(judge_ref, options, scheme, run, models)
     status = validation_status(card.validated_on, scheme=scheme.name, use=use).line
@@ -337,12 +255,7 @@ def _training(card: JudgeCard) -> str:
     return f"trained on {answers}{questions} questions{named}"
 
 
-def _known_from_the_run(judge_ref: JudgeRef, run: Run, models: Collection[str]) -> str:
-    status = statuses_in(run, judge_ref.name, models)["OP"].line
-    return f"what it was trained on is unknown; in this run: {status}"
-
-
-def use_of(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run: Run, models: Collection[str]) -> Use:
+def use_of(judge_ref: FolderRef, options: JudgeOptions, scheme: Scheme, run: Run, models: Collection[str]) -> Use:
     """What a judge folder is about to be used with.
 
     Args:
@@ -350,13 +263,11 @@ def use_of(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run: Run,
         models: The models whose answers it will judge.
 
     Raises:
-        InputError: As for `identity`.
+        InputError: As for `FolderRef.identity`.
     """
-    assert judge_ref.folder is not None
-    assert judge_ref.card is not None
     return Use(
-        identity(judge_ref, options, scheme),
-        rubrics_identity(judge_ref, scheme),
+        judge_ref.identity(options, scheme),
+        judge_ref.rubrics_sha256(scheme),
         scheme.sha256,
         frozenset(models),
         validate_command(run, str(judge_ref.folder), judge_ref.quantization),
@@ -374,12 +285,12 @@ def require_same_judge(run: Run, judge_ref: JudgeRef, options: JudgeOptions) -> 
     Raises:
         InputError: The run holds such judgments, or the judge's base model cannot be found.
     """
-    judge_sha256 = identity(judge_ref, options, run.scheme())
+    judge_sha256 = judge_ref.identity(options, run.scheme())
     recorded = run.manifest().get("judges", {}).get(judge_ref.name)
     if recorded is None or recorded.get("sha256") == judge_sha256:
         return judge_sha256
-    if judge_ref.folder is None and recorded.get("kind") == "api":
-        before, now = recorded.get("served") or [], served(judge_ref, options)
+    if isinstance(judge_ref, ApiRef) and recorded.get("kind") == "api":
+        before, now = recorded.get("served") or [], judge_ref.served(options)
         differs = len(before) > 1 and before != now
         how = (
             f"{_as_served(before)}, and not {_as_served(now)}"
@@ -414,28 +325,38 @@ def record_judge(
     Args:
         judge_sha256: The judge's identity when it was loaded.
     """
-    judges = run.manifest().get("judges", {})
-    scheme, card = run.scheme(), judge_ref.card
+    judges, scheme = run.manifest().get("judges", {}), run.scheme()
     before = judges.get(judge_ref.name, {"seconds": 0.0})
-    judges[judge_ref.name] = {
-        "kind": "api" if card is None else card.kind,
-        "base_model": judge_ref.api_model or (card.base_model if card else None),
-        "base_revision": card.base_revision if card else None,
-        "quantization": None if judge_ref.quantization is None else str(judge_ref.quantization),
+    entry: dict[str, Any] = {
+        "kind": judge_ref.kind,
+        "base_model": judge_ref.model if isinstance(judge_ref, ApiRef) else judge_ref.card.base_model,
+        "base_revision": None,
+        "quantization": None,
         "sha256": judge_sha256,
-        "rubrics_sha256": rubrics_identity(judge_ref, scheme),
-        "stale_temperature": stale_temperature(judge_ref.folder, card, scheme),
-        "signature": signed_files(judge_ref.folder, card).line if judge_ref.folder and card else None,
+        "rubrics_sha256": judge_ref.rubrics_sha256(scheme),
+        "stale_temperature": None,
+        "signature": None,
         # Counted in the file: a run that was killed has made more than it could note here.
         "judgments": len(run.judgments(judge_ref.name)),
         "seconds": round(before.get("seconds", 0.0) + seconds, 1),
         "seen_question_ids": sorted(judge_ref.seen),
-        "validated_on": [study.model_dump(mode="json") for study in (card.validated_on if card else [])],
+        "validated_on": [],
     }
-    if judge_ref.api_model is not None:
+    if isinstance(judge_ref, FolderRef):
+        folder, card, quantization = judge_ref.folder, judge_ref.card, judge_ref.quantization
+        entry |= {
+            "base_revision": card.base_revision,
+            "quantization": None if quantization is None else str(quantization),
+            "stale_temperature": stale_temperature(folder, card, scheme),
+            "signature": signed_files(folder, card).line,
+            "validated_on": [study.model_dump(mode="json") for study in card.validated_on],
+        }
+    else:
         # The same prompt goes without what its server refuses; the replies in `raw` show which form they have.
-        judges[judge_ref.name]["reply_tokens"] = most_reply_tokens(options, before)
-        judges[judge_ref.name]["served"] = served(judge_ref, options)
-        judges[judge_ref.name]["refused_parameters"] = sorted({*refused, *before.get("refused_parameters", [])})
+        entry |= {
+            "reply_tokens": most_reply_tokens(options, before),
+            "served": judge_ref.served(options),
+            "refused_parameters": sorted({*refused, *before.get("refused_parameters", [])}),
+        }
         record_spending(run, options.limit.prices)
-    run.update_manifest(judges=judges, judge=judge_ref.name)
+    run.update_manifest(judges=judges | {judge_ref.name: entry}, judge=judge_ref.name)

@@ -1,29 +1,27 @@
 """Judges of items and pairs at work in a run: loading, whose verdicts a file holds, and what interrupts them."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Generic, Literal
 
-from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError, UnfinishedError
 from medjudge.item_records import ItemJudgment
 from medjudge.judge.api import ApiJudge
 from medjudge.judge.generative import GenerativeJudge
 from medjudge.judge.generative_labels import GenerativeLabels
-from medjudge.judge.identity import folder_identity
 from medjudge.judge.items import ITEM_LABELS
-from medjudge.judge.open import JudgeRef
+from medjudge.judge.open import ApiRef, JudgeOptions, JudgeRef
 from medjudge.judge.ordinal import OrdinalItemJudge, OrdinalJudge
 from medjudge.judge.pairs import PAIR_LABELS
 from medjudge.judge.protocol import Judge
 from medjudge.provenance import stamped
 from medjudge.screen import ProgressBar, stop_explained
 from medjudge.store import Run
-from medjudge.workflows.judge import JudgeOptions, Made, load, most_reply_tokens, rewrite_without_failed, served
+from medjudge.workflows.judge import Made, load, most_reply_tokens, rewrite_without_failed
 from medjudge.workflows.run_folder import record_spending
 
 
@@ -79,10 +77,9 @@ class LabelStation(Generic[Made]):
         Raises:
             InputError: It cannot be loaded, or its files changed.
         """
-        if self.judge_ref.api_model is not None:
-            spending = Spending(self.run, self.options.limit)
-            return ApiJudge(self.judge_ref.api_model, self.options.server, spending, replies=self.options.replies)
         judge = loaded or load(self.judge_ref, self.options, self.run)
+        if isinstance(judge, ApiJudge):
+            return judge
         if self._identity() != identity:
             name = self.judge_ref.name
             raise InputError(f"judge {name}: its files changed while it was loaded; run the same command again")
@@ -111,7 +108,7 @@ class LabelStation(Generic[Made]):
         finally:
             bar.close()
             self._note(identity, time.monotonic() - start)
-            if self.judge_ref.api_model is not None:
+            if isinstance(self.judge_ref, ApiRef):
                 record_spending(self.run, self.options.limit.prices)
         if self._identity() != identity:
             doing, holds = self._words
@@ -143,19 +140,18 @@ class LabelStation(Generic[Made]):
 
     def _identity(self) -> str:
         """The sha256 of everything that changes the judge's verdicts."""
-        card, folder = self.judge_ref.card, self.judge_ref.folder
-        if card is not None and folder is not None:
-            who: Sequence[str] = [folder_identity(folder, card)]
-        else:
-            who = [*map(str, served(self.judge_ref, self.options))]
-        return sha256("\x1f".join([*who, self.prompts_sha256]).encode()).hexdigest()
+        ref, options = self.judge_ref, self.options
+        who: list[str | None] = [ref.identity(options, self.run.scheme())]
+        if isinstance(ref, ApiRef):
+            who = ref.served(options)
+        return sha256("\x1f".join([*map(str, who), self.prompts_sha256]).encode()).hexdigest()
 
     def _note(self, identity: str, seconds: float = 0.0) -> None:
-        judges, card = self._entries(), self.judge_ref.card
-        before = judges.get(self.judge_ref.name, {})
-        judges[self.judge_ref.name] = {
-            "kind": "api" if card is None else card.kind,
-            "base_model": self.judge_ref.api_model or (card.base_model if card else None),
+        judges, judge_ref = self._entries(), self.judge_ref
+        before = judges.get(judge_ref.name, {})
+        judges[judge_ref.name] = {
+            "kind": judge_ref.kind,
+            "base_model": judge_ref.model if isinstance(judge_ref, ApiRef) else judge_ref.card.base_model,
             "sha256": identity,
             "judgments": len(self.judgments()),
             "reply_tokens": most_reply_tokens(self.options, before),

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from medjudge.errors import InputError
-from medjudge.judge.open import JudgeRef, resolve_judge
+from medjudge.judge.open import ImportedRef, JudgeOptions, resolve_judge
 from medjudge.records import AnswerKey, Judgment, PhysicianScore
 from medjudge.statistics.bootstrap import Resampling
 from medjudge.store import Run, write_records
@@ -13,7 +13,7 @@ from medjudge.train.features import read_training_lines
 from medjudge.train.leave_out import By, train_folds
 from medjudge.validation.other_judges import LeaveOutStudy, leave_out_rows
 from medjudge.validation.study import Settings
-from medjudge.workflows.judge import JudgeOptions, judge_answers
+from medjudge.workflows.judge import judge_answers
 from medjudge.workflows.physician_scores import require_unseen
 
 
@@ -56,7 +56,7 @@ def leave_out_study(
     answers_by_value = _answers_by_value(run, scores, leave_out)
     train_file, validation_file = leave_out.training_files
     taught = frozenset(line.question.id for file in leave_out.training_files for line in read_training_lines(file))
-    require_unseen(JudgeRef(str(leave_out.training_set), seen=taught), scores, group_of)
+    require_unseen(ImportedRef(str(leave_out.training_set), taught), scores, group_of)
     # A run of its own, so that the judges of the folds are not listed among those of the run.
     fold_run = Run(run.path / "leave-out")
     trained = train_folds(

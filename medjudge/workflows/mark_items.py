@@ -1,6 +1,7 @@
 """`medjudge eval --items`: a judge says of every item of a question whether an answer meets it."""
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from medjudge.errors import InputError, notify
 from medjudge.files import write_json
@@ -13,26 +14,25 @@ from medjudge.judge.items import (
     item_prompts_sha256,
     item_study_file,
 )
-from medjudge.judge.open import JudgeRef
+from medjudge.judge.open import AnyRef, ApiRef, FolderRef, JudgeOptions, JudgeRef
 from medjudge.judge.protocol import Judge
 from medjudge.records import Question
 from medjudge.screen import progress_bar, say
 from medjudge.store import Run
 from medjudge.text.checklist_items import items_of
 from medjudge.validation.items import ItemMaterial, ItemStudy, PhysicianItemStudy, item_study
-from medjudge.workflows.judge import JudgeOptions
 from medjudge.workflows.label_station import LabelStation
+from medjudge.workflows.physician_scores import of_unseen
 
 
-def checks_items(judge_ref: JudgeRef) -> bool:
+def checks_items(judge_ref: AnyRef) -> TypeGuard[JudgeRef]:
     """Whether a judge can check items: an API judge can, and a folder whose kind and training allow it."""
-    card, folder = judge_ref.card, judge_ref.folder
-    return judge_ref.api_model is not None or (
-        card is not None and folder is not None and KINDS[card.kind].checks_items(folder)
+    return isinstance(judge_ref, ApiRef) or (
+        isinstance(judge_ref, FolderRef) and KINDS[judge_ref.card.kind].checks_items(judge_ref.folder)
     )
 
 
-def require_items(judge_ref: JudgeRef, options: JudgeOptions, questions: Sequence[Question], processes: int) -> None:
+def require_items(judge_ref: AnyRef, options: JudgeOptions, questions: Sequence[Question], processes: int) -> None:
     """Refuses, before any work, what `--items` cannot be used with.
 
     Raises:
@@ -40,10 +40,10 @@ def require_items(judge_ref: JudgeRef, options: JudgeOptions, questions: Sequenc
     """
     if not checks_items(judge_ref):
         raise InputError(
-            f"--items: judge {judge_ref.name} ({_kind_of(judge_ref)}) gives no verdicts on items; name an openai: "
+            f"--items: judge {judge_ref.name} ({judge_ref.kind}) gives no verdicts on items; name an openai: "
             "judge, built-in, or a folder that learned verdicts on points"
         )
-    if options.engine != "transformers" and judge_ref.folder is not None:
+    if options.engine != "transformers" and isinstance(judge_ref, FolderRef):
         raise InputError(
             f"--items: not with the engine {options.engine}; score the answers first, and add --items without "
             "--judge-engine and --engine"
@@ -57,13 +57,6 @@ def require_items(judge_ref: JudgeRef, options: JudgeOptions, questions: Sequenc
             "--items: no question has items or a numbered checklist; `medjudge data check` counts them, and "
             "docs/items.md shows how to write them"
         )
-
-
-def _kind_of(judge_ref: JudgeRef) -> str:
-    """What a judge that cannot check items is, for the message."""
-    if judge_ref.panel is not None:
-        return "a panel"
-    return "no judge folder" if judge_ref.card is None else judge_ref.card.kind
 
 
 def mark_items(run: Run, judge_ref: JudgeRef, options: JudgeOptions, loaded: Judge | None = None) -> ItemStudy:
@@ -98,7 +91,7 @@ def mark_items(run: Run, judge_ref: JudgeRef, options: JudgeOptions, loaded: Jud
     return write_item_study(run, judge_ref)
 
 
-def write_item_study(run: Run, judge_ref: JudgeRef) -> ItemStudy:
+def write_item_study(run: Run, judge_ref: AnyRef) -> ItemStudy:
     """Computes the scores by items from the records of a run, and writes `items/JUDGE.json`."""
     material = ItemMaterial(
         run.questions(), run.answers(), item_judgments(run, judge_ref.name), _unseen_scores(run, judge_ref)
@@ -108,7 +101,7 @@ def write_item_study(run: Run, judge_ref: JudgeRef) -> ItemStudy:
     return study
 
 
-def physicians_items(run: Run, judge_ref: JudgeRef) -> PhysicianItemStudy | None:
+def physicians_items(run: Run, judge_ref: AnyRef) -> PhysicianItemStudy | None:
     """The judge's verdicts on items against physicians', where both checked answers of the run."""
     marked = run.item_scores()
     if not marked:
@@ -120,12 +113,10 @@ def physicians_items(run: Run, judge_ref: JudgeRef) -> PhysicianItemStudy | None
     return write_item_study(run, judge_ref).physicians
 
 
-def _unseen_scores(run: Run, judge_ref: JudgeRef) -> list[ItemScore]:
+def _unseen_scores(run: Run, judge_ref: AnyRef) -> list[ItemScore]:
     """Physicians' verdicts, but for conversations that the judge was trained on: agreement there would mean nothing."""
     scores = run.item_scores()
-    group_of = {question.id: question.group for question in run.questions()}
-    seen = {group_of[question_id] for question_id in judge_ref.seen if question_id in group_of}
-    unseen = [score for score in scores if group_of.get(score.question_id) not in seen]
+    unseen = of_unseen(scores, run.questions(), judge_ref.seen)
     if len(unseen) < len(scores):
         notify(
             f"judge {judge_ref.name}: was trained or tuned on the questions of {len(scores) - len(unseen)} of "

@@ -21,7 +21,7 @@ from medjudge.errors import InputError
 from medjudge.files import file_sha256, first_problem, write_whole
 from medjudge.judge.adapter import ADAPTER_CONFIG
 from medjudge.judge.folder import BASE_FOLDER, JudgeCard, base_of
-from medjudge.judge.open import QUICKSTART_MARK, JudgeRef, resolve_judge
+from medjudge.judge.open import QUICKSTART_MARK, FolderRef, resolve_judge
 from medjudge.models.loading import files_of_model
 from medjudge.scheme import open_scheme
 from medjudge.signatures import sign
@@ -102,7 +102,7 @@ def pack(request: PackRequest) -> Packed:
     if request.out.exists():
         raise InputError(f"--out {request.out}: exists already; choose another name or remove it")
     judge = resolve_judge(request.judge)
-    if judge.folder is None or judge.card is None:
+    if not isinstance(judge, FolderRef):
         raise InputError(f"--judge {request.judge}: runs on a server; a bundle needs a judge folder")
     sources, left_out = _judge_files(judge.folder, judge.card, f"judges/{judge.name}")
     with TemporaryDirectory(prefix="medjudge-pack-") as scratch:
@@ -140,9 +140,8 @@ def _judge_files(folder: Path, card: JudgeCard, prefix: str) -> tuple[dict[str, 
     return sources, left_out
 
 
-def _write_benchmark(request: PackRequest, judge: JudgeRef, folder: Path) -> About:
+def _write_benchmark(request: PackRequest, judge: FolderRef, folder: Path) -> About:
     """Writes questions, answers, scheme (rubrics and texts included) and gate, and describes the bundle."""
-    assert judge.card is not None
     scheme = None if request.scheme is None else open_scheme(request.scheme)
     benchmark = read_benchmark(request.benchmark, scheme)
     file = request.answers

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from medjudge.errors import InputError, notify
-from medjudge.judge.open import JudgeRef
+from medjudge.item_records import ItemScore
+from medjudge.judge.open import AnyRef
 from medjudge.pair_records import PhysicianPair
 from medjudge.records import CONSTRUCTED, Judgment, PhysicianScore, Question
 from medjudge.store import Run
@@ -13,7 +14,7 @@ from medjudge.validation.answers import paired
 from medjudge.validation.drift import Earlier
 from medjudge.validation.validations import use_in
 
-_Record = TypeVar("_Record", Judgment, PhysicianScore, PhysicianPair)
+_Record = TypeVar("_Record", Judgment, PhysicianScore, PhysicianPair, ItemScore)
 
 
 def scores_of_run(run: Run, scores: Sequence[PhysicianScore], file: str) -> list[PhysicianScore]:
@@ -41,7 +42,7 @@ def scores_of_run(run: Run, scores: Sequence[PhysicianScore], file: str) -> list
     return [score for score in in_run if score.rater != CONSTRUCTED] or in_run
 
 
-def require_unseen(judge_ref: JudgeRef, scores: Sequence[PhysicianScore], group_of: Mapping[str, str]) -> None:
+def require_unseen(judge_ref: AnyRef, scores: Sequence[PhysicianScore], group_of: Mapping[str, str]) -> None:
     """Refuses scores of questions, or of conversations, that a judge was trained or tuned on.
 
     Args:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from medjudge.errors import InputError
-from medjudge.judge.open import JudgeRef, PanelRef
+from medjudge.judge.open import AnyRef, FolderRef, PanelRef
 from medjudge.records import Question
 
 NEARLY_NONE = 0.05
@@ -45,7 +45,7 @@ class Preflight(NamedTuple):
 
 
 def preflight(
-    judge_ref: JudgeRef, questions: Sequence[Question], answered: Collection[str], to_come: int = 0
+    judge_ref: AnyRef, questions: Sequence[Question], answered: Collection[str], to_come: int = 0
 ) -> Preflight:
     """Counts before anything is written.
 
@@ -57,8 +57,8 @@ def preflight(
         InputError: No question has an answer, or the judge, or a member of the panel, can read none or nearly none of
             those that have one.
     """
-    if judge_ref.panel is not None:
-        return _of_panel(judge_ref.panel, questions, answered)._replace(to_come=to_come)
+    if isinstance(judge_ref, PanelRef):
+        return _of_panel(judge_ref, questions, answered)._replace(to_come=to_come)
     asked = [question for question in questions if question.id in answered]
     if not asked:
         raise InputError(
@@ -92,10 +92,10 @@ def _of_panel(panel: PanelRef, questions: Sequence[Question], answered: Collecti
     return Preflight(len(questions), len(asked), readable, why_not)
 
 
-def _why_unreadable(judge_ref: JudgeRef, question: Question) -> str | None:
-    card = judge_ref.card
-    if card is None:
+def _why_unreadable(judge_ref: AnyRef, question: Question) -> str | None:
+    if not isinstance(judge_ref, FolderRef):
         return None
+    card = judge_ref.card
     if card.only_languages is not None and question.language not in card.only_languages:
         return f"in {question.language}"
     return "without a reference" if card.kind == "similarity" and not question.reference else None

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from medjudge.judge.open import JudgeRef
+from medjudge.judge.open import JudgeOptions, JudgeRef
 from medjudge.probes.probes import COUNTED, PROBES, probed
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore
 from medjudge.rounds import binding_by_answer
@@ -13,7 +13,7 @@ from medjudge.screen import progress_bar
 from medjudge.store import Run, write_records
 from medjudge.validation.probe_effect import ProbeEffect, ProbeStudy, probe_effect
 from medjudge.validation.study import Settings
-from medjudge.workflows.judge import JudgeOptions, judge_answers, load
+from medjudge.workflows.judge import judge_answers, load
 from medjudge.workflows.run_folder import record_spending
 
 

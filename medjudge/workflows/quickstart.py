@@ -19,7 +19,7 @@ from medjudge.benchmark.splits import held_out_groups
 from medjudge.distill.training_set import ScoredAnswers, build_training_set
 from medjudge.errors import InputError
 from medjudge.files import write_whole
-from medjudge.judge.open import QUICKSTART_MARK, built_in_folder, resolve_judge
+from medjudge.judge.open import QUICKSTART_MARK, JudgeOptions, built_in_folder, resolve_judge
 from medjudge.models.loading import files_of_model
 from medjudge.models.packaged import GEMMA, MULTILINGUAL_E5, base_states
 from medjudge.records import Answer, PhysicianScore, TrainingLine
@@ -30,7 +30,6 @@ from medjudge.statistics.two_judges import Compared, compare
 from medjudge.store import Run, read_questions, read_records, write_records
 from medjudge.train.similarity import fit_similarity_judge
 from medjudge.validation.records import Study
-from medjudge.workflows.judge import JudgeOptions
 from medjudge.workflows.report import Scores, write_scores
 from medjudge.workflows.run_folder import start_run
 from medjudge.workflows.train import train_judge

@@ -11,7 +11,7 @@ from medjudge.chat_api.transport import server_model
 from medjudge.errors import InputError
 from medjudge.files import write_json
 from medjudge.judge.folder import CARD_FILE, KINDS, read_card
-from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge
+from medjudge.judge.open import ApiRef, ImportedRef, JudgeOptions, MemberRef, check_servers, resolve_judge
 from medjudge.models.hardware import choose_device
 from medjudge.records import AnswerKey, Question
 from medjudge.refine.findings import Finding, find, flawed_questions
@@ -39,7 +39,8 @@ from medjudge.refine.trials import RubricText, kept_texts, plan_rescoring, try_c
 from medjudge.rounds import scored_rounds
 from medjudge.store import Run, write_records
 from medjudge.validation.answers import paired
-from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, load
+from medjudge.validation.validations import use_in
+from medjudge.workflows.judge import judge_answers, load
 from medjudge.workflows.physician_scores import require_unseen, scores_of_run
 from medjudge.workflows.run_folder import record_spending
 
@@ -76,7 +77,7 @@ class _Job(NamedTuple):
 
     run: Run
     folder: Path
-    judge_ref: JudgeRef
+    judge_ref: MemberRef
     options: RefineOptions
     material: Material
 
@@ -87,7 +88,8 @@ class _Job(NamedTuple):
         rescoring = plan_rescoring(self.folder, self.material, questions, keys, rubric)
         judging, judge = self.options.judging, None
         scheme = self.material.scheme.with_rubrics({} if rubric is None else {rubric.name: rubric.text})
-        if self.judge_ref.api_model is not None:  # paid from the account of the run that is refined
+        assert not isinstance(self.judge_ref, ImportedRef)  # refused before any work
+        if isinstance(self.judge_ref, ApiRef):  # paid from the account of the run that is refined
             judge = load(self.judge_ref, judging, self.run)
         with rescoring.run.lock():
             rescoring.run.write_questions(rescoring.questions, scheme)
@@ -99,7 +101,7 @@ class _Job(NamedTuple):
 
 def refine_checklists(
     run: Run | Path | str,
-    judge: JudgeRef | str = "local",
+    judge: MemberRef | str = "local",
     *,
     proposer: Proposer | str | None = None,
     options: RefineOptions = RefineOptions(),
@@ -122,7 +124,7 @@ def refine_checklists(
     folder = options.out or run.path / "refinement"
     choose_device(options.judging.device)
     judge_ref = resolve_judge(judge, run) if isinstance(judge, str) else judge
-    check_judge_ref(judge_ref, options.judging.server.base_url, options.offline, options.judging.limit)
+    check_servers(judge_ref, options.judging, options.offline)
     open_proposer = None
     if proposer is not None:
         if why := why_not_refinable(judge_ref):
@@ -181,7 +183,7 @@ def _opener(proposer: Proposer | str, run: Run, folder: Path, options: RefineOpt
     return lambda: LocalProposer(model, judging.device)
 
 
-def _gather(run: Run, folder: Path, judge_ref: JudgeRef, options: RefineOptions) -> Material:
+def _gather(run: Run, folder: Path, judge_ref: MemberRef, options: RefineOptions) -> Material:
     """Read the run, claims the folder, judges what the physicians scored, and splits it."""
     scores = run.settled_scores()
     if not scores:
@@ -193,7 +195,9 @@ def _gather(run: Run, folder: Path, judge_ref: JudgeRef, options: RefineOptions)
     require_unseen(judge_ref, scores, groups)
     settings = {
         "judge": judge_ref.name,
-        "judge_sha256": identity(judge_ref, options.judging, run.scheme()),
+        "judge_sha256": use_in(run, judge_ref.name).judge_sha256
+        if isinstance(judge_ref, ImportedRef)
+        else judge_ref.identity(options.judging, run.scheme()),
         "rounds": options.judging.rounds,
         "seed": options.seed,
         "held_out": options.held_out,
@@ -203,7 +207,7 @@ def _gather(run: Run, folder: Path, judge_ref: JudgeRef, options: RefineOptions)
     }
     claim_folder(folder, settings)
     scored = {score.answer_key for score in scores}
-    if judge_ref.imported:
+    if isinstance(judge_ref, ImportedRef):
         judgments = run.judgments(judge_ref.name)
     else:
         judgments = judge_answers(run, judge_ref, options.judging, scored)

@@ -8,7 +8,7 @@ from medjudge.chat_api.client import Server
 from medjudge.errors import InputError
 from medjudge.judge.inference import Inference
 from medjudge.judge.language import language_of
-from medjudge.judge.open import JudgeRef, check_judge_ref, load_judge_ref, resolve_judge
+from medjudge.judge.open import ApiRef, JudgeOptions, JudgeRef, check_servers, resolve_judge
 from medjudge.judge.protocol import Assignment, Judge
 from medjudge.records import Answer, ErrorKind, Judgment, PointVerdict, Question
 from medjudge.scale import USABLE_FROM
@@ -180,8 +180,8 @@ class LoadedJudge:
         return scores[0] if isinstance(answer, str) else scores
 
     def __repr__(self) -> str:
-        card = self.judge_ref.card
-        kind = f"openai:{self.judge_ref.api_model}" if card is None else f"{card.kind}, {card.base_model}"
+        ref = self.judge_ref
+        kind = f"openai:{ref.model}" if isinstance(ref, ApiRef) else f"{ref.kind}, {ref.card.base_model}"
         return f"judge {self.name} ({kind})"
 
 
@@ -209,6 +209,6 @@ def load_judge(
     """
     judge_ref = resolve_judge(str(judge))
     known = open_scheme(scheme) if isinstance(scheme, str) else scheme or LLMEVAL_MED
-    check_judge_ref(judge_ref, server.base_url, offline)
-    loaded = load_judge_ref(judge_ref, device, server, inference=Inference(rationale_tokens), scheme=known)
-    return LoadedJudge(loaded, judge_ref, known)
+    options = JudgeOptions(device, inference=Inference(rationale_tokens), server=server)
+    check_servers(judge_ref, options, offline)
+    return LoadedJudge(judge_ref.load(options, known), judge_ref, known)

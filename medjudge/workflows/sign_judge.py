@@ -8,7 +8,7 @@ from typing import NamedTuple
 from medjudge.errors import InputError
 from medjudge.files import read_bytes, replacing
 from medjudge.judge.folder import JudgeCard
-from medjudge.judge.open import resolve_judge
+from medjudge.judge.open import FolderRef, resolve_judge
 from medjudge.judge.signed import LIST_FILE, SIGNATURE_FILE, SignedFiles, file_list, signed_files
 from medjudge.signatures import sign, verify
 
@@ -83,6 +83,6 @@ def verify_judge(judge: str, key: Path | None = None) -> VerifiedJudge:
 
 def _folder(judge: str) -> tuple[Path, JudgeCard]:
     ref = resolve_judge(judge)
-    if ref.folder is None or ref.card is None:
+    if not isinstance(ref, FolderRef):
         raise InputError(f"{judge}: runs on a server; only a judge folder can be signed")
     return ref.folder, ref.card

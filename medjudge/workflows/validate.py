@@ -9,7 +9,18 @@ from medjudge.annotate.scores import parse_label_map, read_physician_scores
 from medjudge.errors import InputError, notify
 from medjudge.files import file_sha256
 from medjudge.judge.folder import CARD_FILE, read_card
-from medjudge.judge.open import JudgeRef, built_in_folder, check_judge_ref, resolve_judge_or_panel, similarity_folder
+from medjudge.judge.open import (
+    AnyRef,
+    ApiRef,
+    FolderRef,
+    ImportedRef,
+    JudgeOptions,
+    PanelRef,
+    built_in_folder,
+    check_servers,
+    resolve_judge_or_panel,
+    similarity_folder,
+)
 from medjudge.judge.panel import read_panel_record
 from medjudge.judge.signed import signed_files
 from medjudge.judge.study_summary import AgainstKind
@@ -27,11 +38,10 @@ from medjudge.validation.study import Settings, agreement_study, teacher_scores,
 from medjudge.validation.study_file import write_study
 from medjudge.validation.validations import use_in, write_into_card
 from medjudge.workflows.compare import physicians_pairs
-from medjudge.workflows.judge import JudgeOptions, identity, rubrics_identity, with_inference
+from medjudge.workflows.judge import judge_answers, with_inference
 from medjudge.workflows.leave_out import LeaveOut, leave_out_study
 from medjudge.workflows.mark_items import physicians_items
-from medjudge.workflows.panel import check_panel, judge_with
-from medjudge.workflows.panel_calibration import CalibrationScores
+from medjudge.workflows.panel import CalibrationScores, check_panel, judge_panel
 from medjudge.workflows.physician_scores import earlier_study, of_unseen, require_unseen, scores_of_run, seen_by
 from medjudge.workflows.probe_judge import probe_judge
 from medjudge.workflows.run_folder import adopt_scheme
@@ -91,7 +101,7 @@ class ScoreSource(NamedTuple):
 
 def validate(
     run: Run | Path | str,
-    judge: JudgeRef | str = "local",
+    judge: AnyRef | str = "local",
     *,
     physicians: Path | str | None = None,
     against: str | None = None,
@@ -125,12 +135,12 @@ def validate(
     judge_ref = resolve_judge_or_panel(judge, run) if isinstance(judge, str) else judge
     judge_ref = with_inference(judge_ref, options.judging)
     check_panel(run, judge_ref, options.judging)
-    check_judge_ref(judge_ref, options.judging.server.base_url, options.offline, options.judging.limit)
+    check_servers(judge_ref, options.judging, options.offline)
     for option, name in (("--against", against), ("--teacher", options.teacher)):
         _check_other_judge(run, judge_ref, option, name)
-    if options.probe_answers and judge_ref.imported:
+    if options.probe_answers and isinstance(judge_ref, ImportedRef):
         raise InputError(f"--probes: {judge_ref.name} is known by its judgments only; give its folder as --judge")
-    if options.probe_answers and judge_ref.panel is not None:
+    if options.probe_answers and isinstance(judge_ref, PanelRef):
         raise InputError(f"--probes: {judge_ref.name} is a panel; probe its members, one at a time")
     if options.since is not None:
         if against is not None:
@@ -148,7 +158,7 @@ def validate(
 
 
 def validate_judge(
-    run: Run, judge_ref: JudgeRef, source: ScoreSource, options: ValidateOptions = ValidateOptions()
+    run: Run, judge_ref: AnyRef, source: ScoreSource, options: ValidateOptions = ValidateOptions()
 ) -> Study:
     """As `validate`, in a run that is locked already, and without a change of the judge's folder.
 
@@ -160,17 +170,17 @@ def validate_judge(
     scores = scores_of_run(run, source.scores, source.name)
     require_unseen(judge_ref, scores, {question.id: question.group for question in questions})
     judgments = _unseen_judgments(run, judge_ref, scores, source, judging)
-    if judge_ref.panel is not None:
+    if isinstance(judge_ref, PanelRef):
         scores = _not_calibrated_on(run, judge_ref, scores)
     teacher = run.judgments(options.teacher) if options.teacher else []
     study = agreement_study(judge_ref.name, questions, judgments, scores, source.against, teacher, settings, scheme)
     probes = leave_out = None
-    if options.probe_answers:
+    if options.probe_answers and isinstance(judge_ref, (FolderRef, ApiRef)):
         probes = probe_judge(run, judge_ref, scores, judgments, judging, options.probe_answers, settings)
     if options.leave_out:
         leave_out = leave_out_study(run, scores, judging, options.leave_out, settings)
     study = with_parts(study, settings.gate or scheme.gate, probes, leave_out)
-    if judge_ref.panel is not None:
+    if isinstance(judge_ref, PanelRef):
         study = study.model_copy(update={"panel": _panel_study(run, judge_ref, judgments, scores, settings)})
     if options.since is not None:
         earlier = earlier_study(options.since, judge_ref.name, run)
@@ -179,35 +189,39 @@ def validate_judge(
         found = drift(earlier, now, here, options.false_alarm_rate, settings.seed)
         study = study.model_copy(update={"since": found})
     use = use_in(run, judge_ref.name)
-    recorded = judge_ref.imported or judge_ref.panel is not None
+    identity, rubrics = use.judge_sha256, use.rubrics_sha256
+    if isinstance(judge_ref, (FolderRef, ApiRef)):
+        identity, rubrics = judge_ref.identity(judging, scheme), judge_ref.rubrics_sha256(scheme)
     measured = {
         "pairs": None if source.against else physicians_pairs(run, judge_ref),
         "items": None if source.against else physicians_items(run, judge_ref),
         "file": source.name,
         "sha256": source.sha256,
-        "judge_sha256": use.judge_sha256 if recorded else identity(judge_ref, judging, scheme),
-        "rubrics_sha256": use.rubrics_sha256 if recorded else rubrics_identity(judge_ref, scheme),
+        "judge_sha256": identity,
+        "rubrics_sha256": rubrics,
         "quantization": use.quantization,
     }
     return write_study(run, study.model_copy(update=measured), source.against, source.of_run)
 
 
 def _unseen_judgments(
-    run: Run, judge_ref: JudgeRef, scores: Sequence[PhysicianScore], source: ScoreSource, judging: JudgeOptions
+    run: Run, judge_ref: AnyRef, scores: Sequence[PhysicianScore], source: ScoreSource, judging: JudgeOptions
 ) -> list[Judgment]:
     """The judge's judgments, but for conversations that it was trained on: its probabilities there are too good."""
-    if judge_ref.imported:
+    seen, scored = judge_ref.seen, {score.answer_key for score in scores}
+    if isinstance(judge_ref, ImportedRef):
         judgments = run.judgments(judge_ref.name)
-    else:
+    elif isinstance(judge_ref, PanelRef):
         # Another judge's scores are none to calibrate a panel on.
         to_fit = None if source.against else CalibrationScores(scores, source.name, source.sha256)
-        scored = {score.answer_key for score in scores}
-        judgments = judge_with(run, judge_ref, judging, scored, scores=to_fit)
-    seen = judge_ref.seen if judge_ref.panel is None else seen_by(run, judge_ref.name)
+        judgments = judge_panel(run, judge_ref, judging, scored, scores=to_fit)
+        seen = seen_by(run, judge_ref.name)
+    else:
+        judgments = judge_answers(run, judge_ref, judging, scored)
     return of_unseen(judgments, run.questions(), seen)
 
 
-def _not_calibrated_on(run: Run, judge_ref: JudgeRef, scores: Sequence[PhysicianScore]) -> list[PhysicianScore]:
+def _not_calibrated_on(run: Run, judge_ref: AnyRef, scores: Sequence[PhysicianScore]) -> list[PhysicianScore]:
     """The scores of conversations that a panel's members were not calibrated on.
 
     Raises:
@@ -225,7 +239,7 @@ def _not_calibrated_on(run: Run, judge_ref: JudgeRef, scores: Sequence[Physician
 
 def _panel_study(
     run: Run,
-    judge_ref: JudgeRef,
+    judge_ref: AnyRef,
     judgments: Sequence[Judgment],
     scores: Sequence[PhysicianScore],
     settings: Settings,
@@ -248,7 +262,7 @@ def _with_gate(options: ValidateOptions, scheme: Scheme) -> Settings:
     return options.settings._replace(gate=gate)
 
 
-def _check_other_judge(run: Run, judge_ref: JudgeRef, option: str, name: str | None) -> None:
+def _check_other_judge(run: Run, judge_ref: AnyRef, option: str, name: str | None) -> None:
     """Raises InputError where `--against` or `--teacher` names no other judge of the run."""
     if name is None:
         return
@@ -288,11 +302,9 @@ def _physicians(run: Run, file: Path | None, options: ValidateOptions) -> ScoreS
     return ScoreSource(scores, path.name, file_sha256(path), of_run=file in (None, run.physicians_file))
 
 
-def _add_to_card(judge_ref: JudgeRef, study: Study) -> None:
+def _add_to_card(judge_ref: AnyRef, study: Study) -> None:
     """Adds the study to the judge's folder; those that come with the package stay as they are."""
-    if judge_ref.card is None or judge_ref.folder is None:
-        return
-    if judge_ref.folder not in (built_in_folder(), similarity_folder()):
+    if isinstance(judge_ref, FolderRef) and judge_ref.folder not in (built_in_folder(), similarity_folder()):
         card = read_card(judge_ref.folder)  # that of the reference may have a base that is quantised for this use
         signed = signed_files(judge_ref.folder, card).signed
         write_into_card(judge_ref.folder, card, study)

@@ -170,7 +170,7 @@ def test_what_is_answered_and_judged_loads_no_model(medjudge, tiny_lm, monkeypat
     first = medjudge(*asked, "--judge", "similarity", "--json")
     assert first.returncode in (0, 1), first.stderr
     monkeypatch.setattr("medjudge.workflows.answer.TransformersEngine", None)
-    monkeypatch.setattr("medjudge.workflows.judge.load_judge_ref", None)
+    monkeypatch.setattr("medjudge.judge.open.load_judge", None)
     assert medjudge(*asked, "--judge", "similarity", "--json").stdout == first.stdout
 
 

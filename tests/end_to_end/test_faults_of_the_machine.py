@@ -18,11 +18,11 @@ from tiny_judges import build_ordinal_judge
 
 from eval.robustness.kills import FORKS, STATIONS, run_command
 from medjudge.errors import InputError, UnfinishedError
-from medjudge.judge.open import resolve_judge
+from medjudge.judge.open import JudgeOptions, resolve_judge
 from medjudge.judge.similarity import SimilarityJudge
 from medjudge.models import hashes
 from medjudge.store import Run
-from medjudge.workflows.judge import JudgeOptions, judge_answers
+from medjudge.workflows.judge import judge_answers
 
 ON_CPU = JudgeOptions(device="cpu")
 EVAL = ("eval", "--run", "run", "--judge", "similarity", "--limit", 2, "--device", "cpu")

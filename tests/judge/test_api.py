@@ -19,14 +19,14 @@ from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError
 from medjudge.files import write_whole
 from medjudge.judge.api import ApiJudge, ReplyOptions
-from medjudge.judge.open import resolve_judge
+from medjudge.judge.open import JudgeOptions, resolve_judge
 from medjudge.judge.study_summary import GateResult
 from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.records import ErrorKind
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.statistics.estimates import Estimate
 from medjudge.store import Run
-from medjudge.workflows.judge import JudgeOptions, introduction
+from medjudge.workflows.judge import introduction
 
 KEY = "sk-Tr9/x+2qLm-41"
 ESCAPED = "".join(f"\\u{ord(character):04x}" for character in KEY)

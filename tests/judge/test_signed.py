@@ -9,12 +9,12 @@ from minisign import KeyPair
 from tiny_judges import build_ordinal_judge
 
 from medjudge.judge.folder import read_card
-from medjudge.judge.open import resolve_judge
+from medjudge.judge.open import JudgeOptions, resolve_judge
 from medjudge.judge.signed import LIST_FILE, SIGNATURE_FILE, signed_files
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run
 from medjudge.validation.validations import signature_in
-from medjudge.workflows.judge import JudgeOptions, identity, introduction, record_judge
+from medjudge.workflows.judge import introduction, record_judge
 
 
 @pytest.fixture
@@ -37,10 +37,10 @@ def test_a_signature_holds_until_a_file_or_a_claim_changes(
     public = key.with_suffix(".pub")
     unsigned = medjudge("judge", "verify", judge)
     assert (unsigned.returncode, unsigned.stdout) == (1, f"{judge}: unsigned\n")
-    before = identity(resolve_judge(str(judge)), JudgeOptions(), LLMEVAL_MED)
+    before = resolve_judge(str(judge)).identity(JudgeOptions(), LLMEVAL_MED)
     signed = medjudge("judge", "sign", judge, "--key", key)
     assert signed.returncode == 0, signed.stderr
-    assert identity(resolve_judge(str(judge)), JudgeOptions(), LLMEVAL_MED) == before
+    assert resolve_judge(str(judge)).identity(JudgeOptions(), LLMEVAL_MED) == before
     assert medjudge("judge", "verify", judge).stdout == f"{judge}: signed, key not checked\n"
     verified = medjudge("judge", "verify", judge, "--key", public)
     assert verified.returncode == 0, verified.stderr
@@ -111,7 +111,7 @@ def test_a_run_records_whether_the_judge_was_signed_when_it_judged(
     shown = []
     for _ in range(2):
         with run.lock():
-            record_judge(run, ref, JudgeOptions(), identity(ref, JudgeOptions(), LLMEVAL_MED))
+            record_judge(run, ref, JudgeOptions(), ref.identity(JudgeOptions(), LLMEVAL_MED))
         shown.append(signature_in(run, ref.name))
         medjudge("judge", "sign", judge, "--key", key)
     assert shown == ["unsigned", "signed, key not checked"]

@@ -11,14 +11,13 @@ from simulated import CORE, LACKING, checklist_of, lines, write_run
 
 from medjudge.chat_api.client import Server
 from medjudge.judge.folder import JudgeCard
-from medjudge.judge.open import resolve_judge
+from medjudge.judge.open import JudgeOptions, resolve_judge
 from medjudge.judge.ordinal import OrdinalModel
 from medjudge.judge.similarity import CutPoints
 from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.records import Judgment
 from medjudge.refine.material import kinds_read
 from medjudge.store import Run, write_records
-from medjudge.workflows.judge import JudgeOptions
 from medjudge.workflows.refine import RefineOptions, refine_checklists
 
 GOOD = (0, 1, 2, 3)

@@ -8,7 +8,7 @@ import pytest
 
 from medjudge.item_records import ItemJudgment, ItemScore, ItemVerdict
 from medjudge.judge.items import item_judgments_file
-from medjudge.judge.open import JudgeRef
+from medjudge.judge.open import ImportedRef
 from medjudge.records import Judgment
 from medjudge.store import Run, write_records
 from medjudge.text.checklist_items import items_of
@@ -43,7 +43,7 @@ def checked_run(sample_run: Path) -> Run:
     run.judgments_file("gpt").parent.mkdir()
     levels = [Judgment(**answer.key._asdict(), judge="gpt", score=4, expected=4.0) for answer in run.answers()]
     write_records(run.judgments_file("gpt"), levels)
-    write_item_study(run, JudgeRef("gpt"))
+    write_item_study(run, ImportedRef("gpt"))
     return run
 
 

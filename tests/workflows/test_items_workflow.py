@@ -12,11 +12,10 @@ from tiny_models import build_generative_judge
 from medjudge.errors import InputError
 from medjudge.item_records import ItemScore
 from medjudge.judge.items import item_judgments
-from medjudge.judge.open import resolve_judge
+from medjudge.judge.open import JudgeOptions, resolve_judge
 from medjudge.records import ErrorKind
 from medjudge.store import Run, write_records
 from medjudge.text.checklist_items import items_of
-from medjudge.workflows.judge import JudgeOptions
 from medjudge.workflows.mark_items import require_items
 
 IDS = ("MK-en-01", "MK-en-03", "MK-zh-01")

@@ -7,15 +7,15 @@ import pytest
 
 from medjudge.errors import InputError
 from medjudge.judge.folder import JudgeCard
-from medjudge.judge.open import JudgeRef
+from medjudge.judge.open import ApiRef, FolderRef
 from medjudge.workflows.choice import Choice, chosen
 from medjudge.workflows.preflight import preflight
 
 QUESTION = {"id": "q1", "category": "MK", "group": "q1", "prompt": "How much?", "language": "en", "reference": "4 g"}
-ENGLISH = JudgeRef(
+ENGLISH = FolderRef(
     "mine", Path("mine"), JudgeCard(kind="ordinal", base_model="b", max_length=64, only_languages=["en"])
 )
-SIMILARITY = JudgeRef("similarity", Path("s"), JudgeCard(kind="similarity", base_model="b", max_length=64))
+SIMILARITY = FolderRef("similarity", Path("s"), JudgeCard(kind="similarity", base_model="b", max_length=64))
 
 
 def test_the_preflight_counts_questions_answers_and_what_the_judge_can_read(question) -> None:
@@ -37,7 +37,7 @@ def test_a_judge_that_can_read_nearly_none_is_refused(question) -> None:
     bare = [question(id="a", reference=None)]
     with pytest.raises(InputError, match="1 without a reference"):
         preflight(SIMILARITY, bare, {"a"})
-    assert preflight(JudgeRef("gpt", api_model="gpt"), bare, {"a"}).readable == 1
+    assert preflight(ApiRef("gpt"), bare, {"a"}).readable == 1
     with pytest.raises(InputError, match="none of the 1 questions has an answer"):
         preflight(ENGLISH, bare, set())
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from medjudge.judge.open import resolve_judge
+from medjudge.judge.open import JudgeOptions, resolve_judge
 from medjudge.store import Run
 from medjudge.validation.study import Settings
-from medjudge.workflows.judge import JudgeOptions, judge_answers
+from medjudge.workflows.judge import judge_answers
 from medjudge.workflows.probe_judge import probe_judge
 
 

@@ -9,13 +9,13 @@ from tiny_judges import build_ordinal_judge
 
 from medjudge.judge.folder import read_card
 from medjudge.judge.identity import measured_on, stale_temperature
-from medjudge.judge.open import resolve_judge
+from medjudge.judge.open import JudgeOptions, resolve_judge
 from medjudge.scheme import LLMEVAL_MED, open_scheme
 from medjudge.store import Run, write_records
 from medjudge.validation.study import Settings
 from medjudge.validation.validations import statuses_in
 from medjudge.workflows.evaluate import EvaluateOptions, EvaluationRequest, run_evaluation
-from medjudge.workflows.judge import JudgeOptions, introduction
+from medjudge.workflows.judge import introduction
 from medjudge.workflows.validate import ValidateOptions, validate
 
 ON_CPU = JudgeOptions(device="cpu")
