@@ -1,74 +1,55 @@
 """`medjudge compare`: two models' answers at a time, and the ranking."""
 
+from dataclasses import dataclass
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Optional
 
 import typer
 
-from medjudge.cli import options
+from medjudge.cli import groups, options
+from medjudge.cli.options import flags, names_in, option
 
 if TYPE_CHECKING:
     from medjudge.workflows.compare import Comparison
 
 
-def compare(
-    run: options.RunFolder,
-    judge: options.JudgeOrJudgments = "local",
-    models: Annotated[
-        Optional[str], typer.Option(metavar="NAMES", help="Models to compare: a,b,c. Default: all of the run.")
-    ] = None,
-    budget: Annotated[
-        Optional[int],
-        typer.Option(metavar="N", help="Judge at most N pairs, the most informative ones first. Default: all pairs."),
-    ] = None,
-    length_control: Annotated[
-        bool,
-        typer.Option("--length-control", help="Rank as if all answers were of equal length."),
-    ] = False,
-    seed: options.Seed = 0,
-    judge_tokens: options.JudgeTokens = None,
-    thinking: options.JudgeThinking = "default",
-    base_url: options.BaseUrl = None,
-    concurrency: options.Concurrency = 8,
-    tokens_per_minute: options.TokensPerMinute = None,
-    max_cost: options.MaxCost = None,
-    prices: options.Prices = None,
-    device: options.Device = "auto",
-    offline: options.Offline = False,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    as_json: options.AsJson = False,
-) -> None:
+@dataclass(kw_only=True)
+class Compare(groups.Output, groups.ApiJudging):
+    """The options of `medjudge compare`."""
+
+    run: options.RunFolder
+    judge: options.JudgeOrJudgments = "local"
+    models: options.Models = None
+    budget: Optional[int] = option(
+        None, "N", "Judge at most N pairs, the most informative ones first. Default: all pairs."
+    )
+    length_control: bool = option(False, None, "Rank as if all answers were of equal length.")
+    seed: options.Seed = 0
+    offline: options.Offline = False
+
+
+@flags
+def compare(options: Compare) -> None:
     """Rank models by pairs of answers: which of two is better, judged in both orders.
 
     A pair whose orders disagree counts as a tie. Exits with 1 if a pair has no verdict.
     """
-    from medjudge.chat_api.client import Server
-    from medjudge.chat_api.spending import Limit
-    from medjudge.judge.api import reply_options
-    from medjudge.judge.open import JudgeOptions
     from medjudge.validation.comparison import PairSettings
     from medjudge.workflows.compare import CompareOptions
     from medjudge.workflows.compare import compare as compare_run
 
-    server = Server(base_url, concurrency, tokens_per_minute)
     comparison = compare_run(
-        run,
-        judge,
+        options.run,
+        options.judge,
         CompareOptions(
-            models=tuple(name.strip() for name in (models or "").split(",") if name.strip()),
-            budget=budget,
-            settings=PairSettings(length_control, seed=seed),
-            judging=JudgeOptions(
-                device=device,
-                server=server,
-                limit=Limit(max_cost, prices),
-                replies=reply_options(judge_tokens, thinking),
-            ),
-            offline=offline,
+            models=names_in(options.models),
+            budget=options.budget,
+            settings=PairSettings(options.length_control, seed=options.seed),
+            judging=options.judging(),
+            offline=options.offline,
         ),
     )
-    _print(comparison, as_json)
+    _print(comparison, options.as_json)
     if not comparison.complete:
         raise typer.Exit(1)
 

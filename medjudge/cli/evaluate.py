@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Optional
 
 import typer
 
 from medjudge.cli import groups, options
-from medjudge.cli.options import flags
+from medjudge.cli.options import ANSWERING, JUDGING, SERVERS, argument, flags, option, rare
 from medjudge.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,98 +25,48 @@ if TYPE_CHECKING:
 class Evaluate(groups.Screen, groups.LocalJudging, groups.Answering, groups.Questions):
     """The options of `medjudge eval`."""
 
-    folder: Annotated[
-        Optional[Path],
-        typer.Argument(metavar="RUN", help="Run folder whose answers to judge; the same as --run.", show_default=False),
-    ] = None
-    answers: Annotated[
-        Optional[list[Path]],
-        typer.Option(metavar="FILE", help="Existing answers: .jsonl, .json, .csv, .xlsx. Repeatable."),
-    ] = None
-    answered_only: options.AnsweredOnly = False
-    model: Annotated[
-        Optional[list[str]],
-        typer.Option(
-            metavar="MODEL",
-            help="Model that answers first: folder, hub id, or openai:MODEL. Repeatable.",
-            rich_help_panel=options.ANSWERING,
-        ),
-    ] = None  # type: ignore[assignment]  # `medjudge answer` needs one
+    folder: Optional[Path] = argument(None, "RUN", "Run folder whose answers to judge; the same as --run.")
+    answers: Optional[list[Path]] = option(None, "FILE", "Existing answers: .jsonl, .json, .csv, .xlsx. Repeatable.")
+    answered_only: bool = option(False, None, "Use only the questions that have an answer.")
+    model: Optional[list[str]] = option(  # type: ignore[assignment]  # `medjudge answer` needs one
+        None, "MODEL", "Model that answers first: folder, hub id, or openai:MODEL. Repeatable.", ANSWERING
+    )
     judge: options.JudgeOrPanel = "local"
-    rationale: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=0,
-            hidden=True,
-            help="Tokens of rationale from a generative judge.",
-            rich_help_panel=options.JUDGING,
-        ),
-    ] = 0
-    items: Annotated[
-        bool,
-        typer.Option(
-            "--items",
-            help="Also judge every item of the questions' rubrics or numbered checklists.",
-            rich_help_panel=options.JUDGING,
-        ),
-    ] = False
-    defer_to_physicians: Annotated[
-        Optional[float],
-        typer.Option(
-            metavar="SHARE",
-            min=0.0,
-            max=1.0,
-            help="Share of answers to list for physicians, the most uncertain first.",
-            rich_help_panel=options.JUDGING,
-        ),
-    ] = None
-    escalate_to: Annotated[
-        Optional[str],
-        typer.Option(
-            metavar="openai:MODEL",
-            help="Judge behind an API for the answers that a validated local judge leaves open.",
-            rich_help_panel=options.JUDGING,
-        ),
-    ] = None
-    error_rate: Annotated[
-        Optional[float],
-        typer.Option(
-            metavar="SHARE",
-            min=0.001,
-            max=0.999,
-            hidden=True,
-            help="--escalate-to: how often the local judge may be wrong about what it settles. Default: 0.1.",
-            rich_help_panel=options.JUDGING,
-        ),
-    ] = None
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            help="Estimate what an openai: judge would cost; send no request.",
-            rich_help_panel=options.SERVERS,
-        ),
-    ] = False
-    batch: Annotated[
-        bool,
-        typer.Option(
-            "--batch",
-            hidden=True,
-            help="Use OpenAI's Batch API: submit now; the same command collects later.",
-            rich_help_panel=options.SERVERS,
-        ),
-    ] = False
-    wait: Annotated[
-        bool,
-        typer.Option(
-            "--wait",
-            hidden=True,
-            help="With --batch: wait until everything is judged.",
-            rich_help_panel=options.SERVERS,
-        ),
-    ] = False
-    judge_engine: options.JudgeEngine = None
+    rationale: int = rare(0, "N", "Tokens of rationale from a generative judge.", JUDGING, min=0)
+    items: bool = option(
+        False, None, "Also judge every item of the questions' rubrics or numbered checklists.", JUDGING
+    )
+    defer_to_physicians: Optional[float] = option(
+        None,
+        "SHARE",
+        "Share of answers to list for physicians, the most uncertain first.",
+        JUDGING,
+        min=0.0,
+        max=1.0,
+    )
+    escalate_to: Optional[str] = option(
+        None,
+        "openai:MODEL",
+        "Judge behind an API for the answers that a validated local judge leaves open.",
+        JUDGING,
+    )
+    error_rate: Optional[float] = rare(
+        None,
+        "SHARE",
+        "--escalate-to: how often the local judge may be wrong about what it settles. Default: 0.1.",
+        JUDGING,
+        min=0.001,
+        max=0.999,
+    )
+    dry_run: bool = option(False, None, "Estimate what an openai: judge would cost; send no request.", SERVERS)
+    batch: bool = rare(False, None, "Use OpenAI's Batch API: submit now; the same command collects later.", SERVERS)
+    wait: bool = rare(False, None, "With --batch: wait until everything is judged.", SERVERS)
+    judge_engine: Optional[str] = rare(
+        None,
+        "transformers|vllm|ray",
+        "What runs a local judge; vllm runs generative ones. Default: transformers, and ray with --engine ray.",
+        JUDGING,
+    )
 
     def __post_init__(self) -> None:
         if self.wait and not self.batch:

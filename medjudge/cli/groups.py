@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, Optional
 
 from medjudge.cli import options
+from medjudge.cli.options import ANSWERING, BENCHMARK, JUDGING, MACHINE, REQUIRED, SERVERS, option, rare
 from medjudge.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,19 +16,24 @@ if TYPE_CHECKING:
     from medjudge.workflows.choice import Choice
 
 _QUESTIONS = (".jsonl", ".json", ".csv", ".tsv", ".xlsx")
+_THINKS_FIRST = "Whether models that answer, and an openai: judge, think first; default leaves it to the model."
 
 
 @dataclass(kw_only=True)
 class Questions:
     """Which questions of which benchmark, and the run folder."""
 
-    benchmark: options.BenchmarkOrRuns = None
+    benchmark: Optional[str] = option(
+        None, "FILE", f"{BENCHMARK} Default: that of an existing run folder, else sample."
+    )
     scheme: options.Scheme = None
     encoding: options.Encoding = None
-    run: options.NewRun = None
-    limit: options.Limit = None
-    ids: options.Ids = None
-    per_category: options.PerCategory = None
+    run: Optional[Path] = option(
+        None, "FOLDER", "Run folder; an existing one is continued. Default: runs/BENCHMARK.", name="--run"
+    )
+    limit: Optional[int] = option(None, "N", "Use only the first N questions.", min=1)
+    ids: Optional[Path] = rare(None, "FILE", "Use only the questions whose ids stand in this text file, one a line.")
+    per_category: Optional[int] = rare(None, "N", "Use only the first N questions of each category.", min=1)
 
     def choice(self, answered_only: bool = False) -> "Choice":
         """The choice of questions."""
@@ -72,11 +76,11 @@ def require(*paths: Path | None) -> None:
 class Servers:
     """Servers of `openai:` models."""
 
-    base_url: options.BaseUrl = None
-    concurrency: options.Concurrency = 8
-    tokens_per_minute: options.TokensPerMinute = None
-    max_cost: options.MaxCost = None
-    prices: options.Prices = None
+    base_url: Optional[str] = option(None, "URL", "Server of openai: models; its key in OPENAI_API_KEY.", SERVERS)
+    concurrency: int = rare(8, "N", "Requests in flight.", SERVERS, min=1)
+    tokens_per_minute: Optional[int] = rare(None, "N", "The server's rate limit.", SERVERS, min=1)
+    max_cost: Optional[float] = option(None, "USD", "Stop before the run costs more in total.", SERVERS, min=0.0)
+    prices: Optional[Path] = rare(None, "FILE", "Prices, as in medjudge/data/prices.yaml.", SERVERS)
 
     @property
     def server(self) -> "Server":
@@ -94,26 +98,32 @@ class Servers:
 
 
 @dataclass(kw_only=True)
-class Answering(Servers):
+class Device:
+    """The machine's device."""
+
+    device: str = option("auto", "auto|cpu|cuda", "Where models run.", MACHINE)
+
+
+@dataclass(kw_only=True)
+class Answering(Device, Servers):
     """How models answer."""
 
-    model: Annotated[
-        list[str],
-        typer.Option(
-            metavar="MODEL", help="Folder, hub id, or openai:MODEL. Repeatable.", rich_help_panel=options.ANSWERING
-        ),
-    ]
+    model: list[str] = option(REQUIRED, "MODEL", "Folder, hub id, or openai:MODEL. Repeatable.", ANSWERING)
     seed: options.Seed = 0
-    samples: options.Samples = 3
-    max_new_tokens: options.MaxNewTokens = 1024
-    temperature: options.Temperature = 0.7
-    thinking: options.Thinking = "default"
-    thinking_tokens: options.ThinkingTokens = 8192
-    system: options.System = None
-    device: options.Device = "auto"
-    engine: options.Engine = "transformers"
-    tensor_parallel: options.TensorParallel = 1
-    gpu_share: options.GpuShare = 0.9
+    samples: int = option(3, "N", "Answers per question and model.", ANSWERING, min=1)
+    max_new_tokens: int = rare(1024, "N", "Most tokens per answer.", ANSWERING, min=1)
+    temperature: float = rare(0.7, "T", "Sampling temperature; 0 is greedy.", ANSWERING, min=0.0)
+    thinking: str = rare("default", "on|off|default", _THINKS_FIRST, ANSWERING)
+    thinking_tokens: int = rare(8192, "N", "Most tokens per thought, beside those of what follows.", ANSWERING, min=1)
+    system: Optional[str] = rare(None, "TEXT", "System message of every conversation.", ANSWERING)
+    engine: str = rare(
+        "transformers",
+        "transformers|vllm|ray",
+        "What runs the models that answer; ray, the workers of a Ray cluster, runs the judge too.",
+        MACHINE,
+    )
+    tensor_parallel: int = rare(1, "N", "GPUs that share a model in vLLM.", MACHINE, min=1)
+    gpu_share: float = rare(0.9, "SHARE", "Share of each GPU that vLLM takes.", MACHINE, min=0.05, max=1.0)
 
     def answering(self) -> "AnswerOptions":
         """The options of `answer_questions`."""
@@ -137,13 +147,18 @@ class Answering(Servers):
 
 
 @dataclass(kw_only=True)
-class Judging(Servers):
-    """How a judge is run."""
+class ApiJudging(Device, Servers):
+    """How a judge behind an API replies."""
 
-    rounds: options.Rounds = 1
-    judge_tokens: options.JudgeTokens = None
-    thinking: options.JudgeThinking = "default"
-    device: options.Device = "auto"
+    judge_tokens: Optional[int] = rare(
+        None,
+        "N",
+        "Most tokens of an openai: judge's reply, its thought included. Default: 1024, and 8192 more where the judge "
+        "turns out to think first.",
+        JUDGING,
+        min=1,
+    )
+    thinking: str = rare("default", "on|off|default", _THINKS_FIRST, JUDGING)
 
     def judging(self) -> "JudgeOptions":
         """The options of `judge_answers`."""
@@ -151,18 +166,43 @@ class Judging(Servers):
         from medjudge.judge.open import JudgeOptions
 
         replies = reply_options(self.judge_tokens, self.thinking)
-        return JudgeOptions(
-            device=self.device, rounds=self.rounds, server=self.server, limit=self.cost_limit, replies=replies
-        )
+        return JudgeOptions(self.device, server=self.server, limit=self.cost_limit, replies=replies)
+
+
+@dataclass(kw_only=True)
+class Judging(ApiJudging):
+    """How a judge is run."""
+
+    rounds: int = rare(1, "N", "How often each answer is judged.", JUDGING, min=1)
+
+    def judging(self) -> "JudgeOptions":
+        """The options of `judge_answers`."""
+        return super().judging()._replace(rounds=self.rounds)
 
 
 @dataclass(kw_only=True)
 class LocalJudging(Judging):
     """How a judge is run, a generative one on this machine included."""
 
-    attention: options.Attention = None
-    compile_model: options.Compile = False
-    judge_quantization: options.JudgeQuantization = None
+    attention: Optional[str] = rare(
+        None,
+        "sdpa|eager|flash_attention_2",
+        "Attention of a generative judge, as transformers names it. Default: that of the model.",
+        JUDGING,
+    )
+    compile_model: bool = rare(
+        False,
+        None,
+        "Compile a generative judge with torch: minutes at the start, for many answers.",
+        JUDGING,
+        name="--compile",
+    )
+    judge_quantization: Optional[str] = rare(
+        None,
+        "nf4",
+        "Load a generative judge's base in 4 bits. It is then another judge, to be validated as such.",
+        JUDGING,
+    )
 
     def judging(self) -> "JudgeOptions":
         """The options of `judge_answers`."""
@@ -173,11 +213,17 @@ class LocalJudging(Judging):
 
 
 @dataclass(kw_only=True)
-class Screen:
-    """What is shown, and whether the network may be used."""
+class Output:
+    """What is shown."""
 
-    offline: options.Offline = False
     quiet: options.Quiet = False
     verbose: options.Verbose = False
     as_json: options.AsJson = False
+
+
+@dataclass(kw_only=True)
+class Screen(Output):
+    """What is shown, whether the network may be used, and a help in two parts."""
+
+    offline: options.Offline = False
     help_all: options.HelpAll = False

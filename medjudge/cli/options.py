@@ -1,13 +1,13 @@
-"""The options and arguments that two or more commands take, each declared once.
+"""How a command's options are declared, and the options and arguments that two or more commands take.
 
-A command takes them as annotated types and adds the default: `device: Device = "auto"`. A command with many options
-takes one dataclass of them (`flags`); `groups.py` has those that several commands take together.
-`hidden=True` marks an option that few need: a long `--help` leaves it out, `--help-all` shows it.
+A command with many options takes one dataclass of them (`flags`), whose fields are made by `option`, `rare` and
+`argument`; `groups.py` has those that several commands take together. A small command takes annotated types and adds
+the default: `seed: Seed = 0`.
 """
 
 import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, field, fields
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Optional, get_type_hints
@@ -17,6 +17,42 @@ import typer
 from medjudge.offline import go_offline
 from medjudge.screen import Detail, show
 from medjudge.tables.encodings import known_encoding, read_as
+
+# Panels of a command's help, in the order in which most commands show them. What belongs to none is under "Options".
+ANSWERING = "Answering models"
+JUDGING = "Judging"
+SERVERS = "OpenAI-compatible servers"
+MACHINE = "This machine"
+OUTPUT = "Output"
+NETWORK = "For other machines"
+_PANELS = (ANSWERING, JUDGING, SERVERS, MACHINE, OUTPUT)
+
+REQUIRED = MISSING
+"""As a default: the option must be given."""
+
+
+def option(
+    default: Any, metavar: str | None, help: str, panel: str | None = None, *, name: str | None = None, **more: Any
+) -> Any:
+    """A field of a command's dataclass that is an option.
+
+    Args:
+        name: Of the option, such as `--json`; that of the field unless given.
+        more: Further settings of `typer.Option`, such as `min`.
+    """
+    settings = {"metavar": metavar, "help": help, "rich_help_panel": panel, **more}
+    return field(default=default, metadata={"make": typer.Option, "name": name, "settings": settings})
+
+
+def rare(default: Any, metavar: str | None, help: str, panel: str | None = None, **more: Any) -> Any:
+    """As `option`, one that few need: `--help` leaves it out where there is `--help-all`."""
+    return option(default, metavar, help, panel, hidden=True, **more)
+
+
+def argument(default: Any, metavar: str, help: str) -> Any:
+    """A field of a command's dataclass that is an argument."""
+    settings = {"metavar": metavar, "help": help, "show_default": False}
+    return field(default=default, metadata={"make": typer.Argument, "name": None, "settings": settings})
 
 
 def flags(command: Callable[[Any], None]) -> Callable[..., None]:
@@ -28,20 +64,30 @@ def flags(command: Callable[[Any], None]) -> Callable[..., None]:
     def called(**values: Any) -> None:
         command(options(**values))
 
-    def panel(name: str) -> int:
-        title = hints[name].__metadata__[0].rich_help_panel
+    def annotation(each: Any) -> Any:
+        hint = hints[each.name]
+        if not each.metadata:
+            return hint
+        name = each.metadata["name"]
+        if name is None and hint is bool:  # else there were a --no- for it
+            name = f"--{each.name.replace('_', '-')}"
+        return Annotated[hint, each.metadata["make"](*([name] if name else []), **each.metadata["settings"])]
+
+    def panel(annotated: Any) -> int:
+        title = None if annotated is typer.Context else annotated.__metadata__[0].rich_help_panel
         return _PANELS.index(title) if title in _PANELS else -1
 
-    signature = [
+    parameters = [
         inspect.Parameter(
-            field.name,
+            each.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
-            annotation=hints[field.name],
+            default=inspect.Parameter.empty if each.default is MISSING else each.default,
+            annotation=annotation(each),
         )
-        for field in sorted(fields(options), key=lambda field: panel(field.name))
+        for each in fields(options)
     ]
-    called.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
+    ordered = sorted(parameters, key=lambda each: panel(each.annotation))
+    called.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
     called.__name__, called.__doc__ = command.__name__, command.__doc__
     return called
 
@@ -83,22 +129,9 @@ def _verbose(verbose: bool) -> bool:
     return verbose
 
 
-# Panels of a command's help, in the order in which most commands show them. What belongs to none is under "Options".
-ANSWERING = "Answering models"
-JUDGING = "Judging"
-SERVERS = "OpenAI-compatible servers"
-MACHINE = "This machine"
-OUTPUT = "Output"
-NETWORK = "For other machines"
-_PANELS = (ANSWERING, JUDGING, SERVERS, MACHINE, OUTPUT)
-
 # What is judged, and where it lies.
-_BENCHMARK = "'sample', LLMEval-Med's dataset.json, or questions: .jsonl, .json, .csv, .xlsx."
-Benchmark = Annotated[str, typer.Option(metavar="FILE", help=_BENCHMARK)]
-BenchmarkOrRuns = Annotated[
-    Optional[str],
-    typer.Option(metavar="FILE", help=f"{_BENCHMARK} Default: that of an existing run folder, else sample."),
-]
+BENCHMARK = "'sample', LLMEval-Med's dataset.json, or questions: .jsonl, .json, .csv, .xlsx."
+Benchmark = Annotated[str, typer.Option(metavar="FILE", help=BENCHMARK)]
 Scheme = Annotated[
     Optional[str],
     typer.Option(
@@ -117,33 +150,20 @@ Encoding = Annotated[
         callback=_encoding,
     ),
 ]
-NewRun = Annotated[
-    Optional[Path],
-    typer.Option("--run", metavar="FOLDER", help="Run folder; an existing one is continued. Default: runs/BENCHMARK."),
-]
 RunFolder = Annotated[
     Path, typer.Argument(metavar="RUN", help="Run folder with questions and answers.", show_default=False)
 ]
 RunFolders = Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders.", show_default=False)]
-Limit = Annotated[Optional[int], typer.Option(metavar="N", min=1, help="Use only the first N questions.")]
-Ids = Annotated[
-    Optional[Path],
-    typer.Option(
-        metavar="FILE", hidden=True, help="Use only the questions whose ids stand in this text file, one a line."
-    ),
-]
-PerCategory = Annotated[
-    Optional[int],
-    typer.Option(metavar="N", min=1, hidden=True, help="Use only the first N questions of each category."),
-]
-AnsweredOnly = Annotated[bool, typer.Option("--answered-only", help="Use only the questions that have an answer.")]
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder to write.", show_default=False)]
+Models = Annotated[
+    Optional[str], typer.Option(metavar="NAMES", help="Models to compare: a,b,c. Default: all of the run.")
+]
 Seed = Annotated[
     int, typer.Option(metavar="N", min=0, hidden=True, help="Random seed; the same seed gives the same result.")
 ]
 
 
-# Who judges, and how.
+# Who judges.
 def _judge(*more: str) -> Any:
     names = ["local", "built-in", "similarity", "a judge folder", "openai:MODEL", *more]
     help_text = f"{', '.join(names[:-1])}, or {names[-1]}."
@@ -159,198 +179,19 @@ JudgeOfRun = Annotated[
     Optional[str],
     typer.Option("--judge", metavar="NAME", help="Judge whose judgments to use. Default: the last one that judged."),
 ]
-JudgeTokens = Annotated[
-    Optional[int],
-    typer.Option(
-        metavar="N",
-        min=1,
-        hidden=True,
-        help="Most tokens of an openai: judge's reply, its thought included. Default: 1024, and 8192 more where the "
-        "judge turns out to think first.",
-        rich_help_panel=JUDGING,
-    ),
-]
-_THINKS_FIRST = "Whether models that answer, and an openai: judge, think first; default leaves it to the model."
-JudgeThinking = Annotated[
-    str,
-    typer.Option(
-        "--thinking",
-        metavar="on|off|default",
-        hidden=True,
-        help=_THINKS_FIRST,
-        rich_help_panel=JUDGING,
-    ),
-]
-Rounds = Annotated[
-    int, typer.Option(metavar="N", min=1, hidden=True, help="How often each answer is judged.", rich_help_panel=JUDGING)
-]
 
-Attention = Annotated[
-    Optional[str],
-    typer.Option(
-        metavar="sdpa|eager|flash_attention_2",
-        hidden=True,
-        help="Attention of a generative judge, as transformers names it. Default: that of the model.",
-        rich_help_panel=JUDGING,
-    ),
-]
-Compile = Annotated[
-    bool,
-    typer.Option(
-        "--compile",
-        hidden=True,
-        help="Compile a generative judge with torch: minutes at the start, for many answers.",
-        rich_help_panel=JUDGING,
-    ),
-]
-JudgeQuantization = Annotated[
-    Optional[str],
-    typer.Option(
-        metavar="nf4",
-        hidden=True,
-        help="Load a generative judge's base in 4 bits. It is then another judge, to be validated as such.",
-        rich_help_panel=JUDGING,
-    ),
-]
 
-# Which models answer, and how.
-Samples = Annotated[
-    int, typer.Option(metavar="N", min=1, help="Answers per question and model.", rich_help_panel=ANSWERING)
-]
-MaxNewTokens = Annotated[
-    int, typer.Option(metavar="N", min=1, hidden=True, help="Most tokens per answer.", rich_help_panel=ANSWERING)
-]
-Temperature = Annotated[
-    float,
-    typer.Option(
-        metavar="T", min=0.0, hidden=True, help="Sampling temperature; 0 is greedy.", rich_help_panel=ANSWERING
-    ),
-]
+# The screen, and the network.
+def _switch(name: str, help: str, panel: str, callback: Callable[..., bool], hidden: bool = False) -> Any:
+    return typer.Option(name, help=help, rich_help_panel=panel, callback=callback, is_eager=True, hidden=hidden)
 
-Thinking = Annotated[
-    str,
-    typer.Option(
-        metavar="on|off|default",
-        hidden=True,
-        help=_THINKS_FIRST,
-        rich_help_panel=ANSWERING,
-    ),
-]
-ThinkingTokens = Annotated[
-    int,
-    typer.Option(
-        metavar="N",
-        min=1,
-        hidden=True,
-        help="Most tokens per thought, beside those of what follows.",
-        rich_help_panel=ANSWERING,
-    ),
-]
-System = Annotated[
-    Optional[str],
-    typer.Option(metavar="TEXT", hidden=True, help="System message of every conversation.", rich_help_panel=ANSWERING),
-]
 
-# Servers that models and judges named openai:MODEL are asked at, and what they may cost.
-BaseUrl = Annotated[
-    Optional[str],
-    typer.Option(metavar="URL", help="Server of openai: models; its key in OPENAI_API_KEY.", rich_help_panel=SERVERS),
-]
-Concurrency = Annotated[
-    int, typer.Option(metavar="N", min=1, hidden=True, help="Requests in flight.", rich_help_panel=SERVERS)
-]
-TokensPerMinute = Annotated[
-    Optional[int],
-    typer.Option(metavar="N", min=1, hidden=True, help="The server's rate limit.", rich_help_panel=SERVERS),
-]
-MaxCost = Annotated[
-    Optional[float],
-    typer.Option(metavar="USD", min=0.0, help="Stop before the run costs more in total.", rich_help_panel=SERVERS),
-]
-Prices = Annotated[
-    Optional[Path],
-    typer.Option(metavar="FILE", hidden=True, help="Prices, as in medjudge/data/prices.yaml.", rich_help_panel=SERVERS),
-]
-
-# The machine.
-Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where models run.", rich_help_panel=MACHINE)]
-Engine = Annotated[
-    str,
-    typer.Option(
-        metavar="transformers|vllm|ray",
-        hidden=True,
-        help="What runs the models that answer; ray, the workers of a Ray cluster, runs the judge too.",
-        rich_help_panel=MACHINE,
-    ),
-]
-JudgeEngine = Annotated[
-    Optional[str],
-    typer.Option(
-        metavar="transformers|vllm|ray",
-        hidden=True,
-        help="What runs a local judge; vllm runs generative ones. Default: transformers, and ray with --engine ray.",
-        rich_help_panel=JUDGING,
-    ),
-]
-TensorParallel = Annotated[
-    int,
-    typer.Option(metavar="N", min=1, hidden=True, help="GPUs that share a model in vLLM.", rich_help_panel=MACHINE),
-]
-GpuShare = Annotated[
-    float,
-    typer.Option(
-        metavar="SHARE",
-        min=0.05,
-        max=1.0,
-        hidden=True,
-        help="Share of each GPU that vLLM takes.",
-        rich_help_panel=MACHINE,
-    ),
-]
-Offline = Annotated[
-    bool,
-    typer.Option(
-        "--offline",
-        help="Fail instead of using the network.",
-        rich_help_panel=MACHINE,
-        callback=_offline,
-        is_eager=True,
-    ),
-]
-
-# The screen.
-Quiet = Annotated[
-    bool,
-    typer.Option(
-        "--quiet",
-        hidden=True,
-        help="Print only results, warnings and errors.",
-        rich_help_panel=OUTPUT,
-        callback=_quiet,
-        is_eager=True,
-    ),
-]
+Offline = Annotated[bool, _switch("--offline", "Fail instead of using the network.", MACHINE, _offline)]
+Quiet = Annotated[bool, _switch("--quiet", "Print only results, warnings and errors.", OUTPUT, _quiet, hidden=True)]
 Verbose = Annotated[
-    bool,
-    typer.Option(
-        "--verbose",
-        hidden=True,
-        help="Print also how much memory each stage took.",
-        rich_help_panel=OUTPUT,
-        callback=_verbose,
-        is_eager=True,
-    ),
+    bool, _switch("--verbose", "Print also how much memory each stage took.", OUTPUT, _verbose, hidden=True)
 ]
-HelpAll = Annotated[
-    bool,
-    typer.Option(
-        "--help-all",
-        help="Show every option and exit.",
-        rich_help_panel=OUTPUT,
-        callback=_help_all,
-        is_eager=True,
-    ),
-]
+HelpAll = Annotated[bool, _switch("--help-all", "Show every option and exit.", OUTPUT, _help_all)]
 AsJson = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON object to stdout, everything else to stderr.", rich_help_panel=OUTPUT),
@@ -388,3 +229,8 @@ class Language(str, Enum):
 
 
 PageLanguage = Annotated[Language, typer.Option("--lang", metavar="en|zh", help="Language of the report.")]
+
+
+def names_in(listed: str | None) -> tuple[str, ...]:
+    """The names in `a,b,c`."""
+    return tuple(name.strip() for name in (listed or "").split(",") if name.strip())

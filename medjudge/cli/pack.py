@@ -1,5 +1,6 @@
 """`medjudge pack` and `unpack`: a judge and a benchmark in one file."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Optional
@@ -7,54 +8,58 @@ from typing import Annotated, Optional
 import typer
 
 from medjudge.cli import options
+from medjudge.cli.options import REQUIRED, flags, option
 from medjudge.errors import InputError
 
 
-def pack(
-    judge: options.Judge,
-    benchmark: options.Benchmark,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Bundle to write, such as bundle.tar.")],
-    answers: Annotated[
-        Optional[Path], typer.Option(metavar="FILE", help="Answers to judge there. Default: none, or the sample's.")
-    ] = None,
-    scheme: options.Scheme = None,
-    encoding: options.Encoding = None,
-    gate: Annotated[
-        Optional[Path], typer.Option(metavar="FILE", help="Acceptance gate. Default: the scheme's.")
-    ] = None,
-    wheels: Annotated[
-        bool, typer.Option("--wheels", help="Add medjudge and all it needs, as wheels with hashes.")
-    ] = False,
-    python: Annotated[
-        str, typer.Option(metavar="X.Y", help="Python that the wheels are for. Default: this one.", show_default=False)
-    ] = "",
-    platform: Annotated[
-        Optional[list[str]],
-        typer.Option(
-            metavar="TAG", help="Platform that the wheels are for, such as manylinux_2_28_x86_64. Default: this one."
-        ),
-    ] = None,
-    sign: Annotated[
-        Optional[Path], typer.Option(metavar="KEY", help="Sign the bundle with a secret key of minisign.")
-    ] = None,
-    as_json: options.AsJson = False,
-) -> None:
+@dataclass(kw_only=True)
+class Pack:
+    """The options of `medjudge pack`."""
+
+    judge: options.Judge
+    benchmark: options.Benchmark
+    out: Path = option(REQUIRED, "FILE", "Bundle to write, such as bundle.tar.")
+    answers: Optional[Path] = option(None, "FILE", "Answers to judge there. Default: none, or the sample's.")
+    scheme: options.Scheme = None
+    encoding: options.Encoding = None
+    gate: Optional[Path] = option(None, "FILE", "Acceptance gate. Default: the scheme's.")
+    wheels: bool = option(False, None, "Add medjudge and all it needs, as wheels with hashes.")
+    python: str = option("", "X.Y", "Python that the wheels are for. Default: this one.", show_default=False)
+    platform: Optional[list[str]] = option(
+        None, "TAG", "Platform that the wheels are for, such as manylinux_2_28_x86_64. Default: this one."
+    )
+    sign: Optional[Path] = option(None, "KEY", "Sign the bundle with a secret key of minisign.")
+    as_json: options.AsJson = False
+
+
+@flags
+def pack(options: Pack) -> None:
     """Pack a judge and a benchmark for a machine without a network.
 
     The bundle holds the judge, its base model, questions, answers, scheme, rubrics and gate, and a manifest with the
     sha256 of every file.
     """
-    if (python or platform) and not wheels:
+    if (options.python or options.platform) and not options.wheels:
         raise InputError("--python and --platform: belong to --wheels")
     from medjudge.cli.output import console, print_json
     from medjudge.workflows.pack import PackRequest, WheelsFor
     from medjudge.workflows.pack import pack as write
 
-    wheels_for = WheelsFor(python, tuple(platform or ())) if wheels else None
-    packed = write(PackRequest(judge, benchmark, out, scheme, answers, gate, wheels_for, sign))
-    if as_json:
+    packed = write(
+        PackRequest(
+            options.judge,
+            options.benchmark,
+            options.out,
+            options.scheme,
+            options.answers,
+            options.gate,
+            WheelsFor(options.python, tuple(options.platform or ())) if options.wheels else None,
+            options.sign,
+        )
+    )
+    if options.as_json:
         print_json(packed.as_json())
-    screen = console(as_json)
+    screen = console(options.as_json)
     if packed.left_out:
         screen.print(f"left out of the judge folder: {', '.join(packed.left_out)}")
     size, state = packed.out.stat().st_size / 1e6, "signed" if packed.signed else "unsigned"

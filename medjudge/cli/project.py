@@ -5,13 +5,15 @@ import json
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import join
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import typer
 
 from medjudge.cli import options
+from medjudge.cli.options import flags, option
 from medjudge.errors import InputError
 from medjudge.screen import say
 
@@ -25,28 +27,26 @@ _INSTEAD = {"model": "answers", "answers": "model"}
 """An option that takes another one's place."""
 
 
-def init(
-    benchmark: options.Benchmark = "sample",
-    answers: Annotated[
-        Optional[str], typer.Option(metavar="FILE", help="Existing answers: .jsonl, .json, .csv, .xlsx.")
-    ] = None,
-    model: Annotated[
-        Optional[list[str]],
-        typer.Option(metavar="MODEL", help="Model that answers: folder, hub id, or openai:MODEL. Repeatable."),
-    ] = None,
-    judge: Annotated[
-        Optional[list[str]],
-        typer.Option(
-            metavar="JUDGE",
-            help="local, built-in, similarity, a judge folder, or openai:MODEL. Repeatable. Default: local.",
-        ),
-    ] = None,
-    rater: Annotated[
-        Optional[list[str]],
-        typer.Option(metavar="NAME", help="Name or e-mail address of a physician. Repeatable."),
-    ] = None,
-    as_json: options.AsJson = False,
-) -> None:
+@dataclass(kw_only=True)
+class Init:
+    """The options of `medjudge init`."""
+
+    benchmark: options.Benchmark = "sample"
+    answers: Optional[str] = option(None, "FILE", "Existing answers: .jsonl, .json, .csv, .xlsx.")
+    model: Optional[list[str]] = option(
+        None, "MODEL", "Model that answers: folder, hub id, or openai:MODEL. Repeatable."
+    )
+    judge: Optional[list[str]] = option(
+        None,
+        "JUDGE",
+        "local, built-in, similarity, a judge folder, or openai:MODEL. Repeatable. Default: local.",
+    )
+    rater: Optional[list[str]] = option(None, "NAME", "Name or e-mail address of a physician. Repeatable.")
+    as_json: options.AsJson = False
+
+
+@flags
+def init(options: Init) -> None:
     """Write a commented project file, medjudge.yaml, into the current folder.
 
     `medjudge run` carries out the study that it describes; `eval`, `validate` and `report` read it too.
@@ -54,10 +54,12 @@ def init(
     from medjudge.cli.output import console, print_json
     from medjudge.workflows.project import write_project
 
-    file = write_project(benchmark, answers, model or [], judge or ["local"], rater or [])
-    if as_json:
+    file = write_project(
+        options.benchmark, options.answers, options.model or [], options.judge or ["local"], options.rater or []
+    )
+    if options.as_json:
         print_json({"file": str(file)})
-    console(as_json).print(f"{file}: read it and change what differs; next: medjudge run")
+    console(options.as_json).print(f"{file}: read it and change what differs; next: medjudge run")
 
 
 def run(context: typer.Context, quiet: options.Quiet = False, as_json: options.AsJson = False) -> None:

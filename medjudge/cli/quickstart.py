@@ -1,28 +1,30 @@
 """`medjudge quickstart`: the full pipeline on the bundled sample."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
 
-import typer
-
-from medjudge.cli import options
+from medjudge.cli import groups, options
+from medjudge.cli.options import flags, option
 from medjudge.offline import go_offline
 
 
-def quickstart(
-    run: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Run folder to write; one of an earlier quickstart is replaced.")
-    ] = Path("runs/quickstart"),
-    judge: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Judge folder to write; one of an earlier quickstart is replaced.")
-    ] = Path("judges/quickstart"),
-    epochs: Annotated[int, typer.Option(metavar="N", min=1, help="Passes over the training set.")] = 3,
-    seed: options.Seed = 0,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    as_json: options.AsJson = False,
-) -> None:
+@dataclass(kw_only=True)
+class Quickstart(groups.Output):
+    """The options of `medjudge quickstart`."""
+
+    run: Path = option(
+        Path("runs/quickstart"), "FOLDER", "Run folder to write; one of an earlier quickstart is replaced."
+    )
+    judge: Path = option(
+        Path("judges/quickstart"), "FOLDER", "Judge folder to write; one of an earlier quickstart is replaced."
+    )
+    epochs: int = option(3, "N", "Passes over the training set.", min=1)
+    seed: options.Seed = 0
+
+
+@flags
+def quickstart(options: Quickstart) -> None:
     """Run the full pipeline on the bundled sample.
 
     A language model answers, the built-in judge scores, and a judge that continues from it is distilled, trained and
@@ -36,13 +38,13 @@ def quickstart(
     from medjudge.workflows.quickstart import run_quickstart
 
     start = time.monotonic()
-    screen = console(as_json)
-    result = run_quickstart(run, judge, epochs, seed, progress=screen.print)
-    if as_json:
+    screen = console(options.as_json)
+    result = run_quickstart(options.run, options.judge, options.epochs, options.seed, progress=screen.print)
+    if options.as_json:
         print_json(result.as_json())
     questions = result.studies[0].questions
     title = f"\nAgreement with the sample's constructed levels ({questions} unseen questions, 95 % interval)"
-    rates_title = f"\nUsability rates of the sample's five answer sets by judge {judge.name}"
+    rates_title = f"\nUsability rates of the sample's five answer sets by judge {options.judge.name}"
     screen.print(leaderboard_table(result.scores.models, rates_title, result.scores.validation_status))
     screen.print(agreement_table(list(result.studies), title))
     screen.print(NOTICE)

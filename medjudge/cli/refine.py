@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Optional
 
 import typer
 
 from medjudge.cli import groups, options
-from medjudge.cli.options import flags
+from medjudge.cli.options import SERVERS, flags, option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,49 +22,28 @@ class Refine(groups.Screen, groups.Judging):
 
     run: options.RunFolder
     judge: options.JudgeOrJudgments = "local"
-    proposer: Annotated[
-        Optional[str],
-        typer.Option(
-            metavar="PROPOSER",
-            help="Who writes the new texts: openai:MODEL, a chat model's folder, or editor. Omit it to only list the "
-            "disagreements.",
-        ),
-    ] = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list disagreements and causes; propose nothing.")] = (
-        False
+    proposer: Optional[str] = option(
+        None,
+        "PROPOSER",
+        "Who writes the new texts: openai:MODEL, a chat model's folder, or editor. Omit it to only list the "
+        "disagreements.",
     )
-    limit: Annotated[
-        Optional[int],
-        typer.Option(metavar="N", min=1, help="Request at most N proposals, surest disagreements first."),
-    ] = None
-    held_out: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE",
-            min=0.05,
-            max=0.95,
-            help="Share of each question's models, and of each category's conversations, that decide about changes.",
-        ),
-    ] = 0.5
-    fdr: Annotated[
-        float,
-        typer.Option(
-            metavar="RATE", min=0.001, max=0.5, help="False discovery rate accepted among the listed disagreements."
-        ),
-    ] = 0.1
-    fdr_kept: Annotated[
-        float,
-        typer.Option(metavar="RATE", min=0.001, max=0.5, help="False discovery rate accepted among the kept changes."),
-    ] = 0.2
-    out: Annotated[
-        Optional[Path],
-        typer.Option(metavar="FOLDER", help="Folder for the results. Default: refinement/ in the run folder."),
-    ] = None
+    dry_run: bool = option(False, None, "Only list disagreements and causes; propose nothing.")
+    limit: Optional[int] = option(None, "N", "Request at most N proposals, surest disagreements first.", min=1)
+    held_out: float = option(
+        0.5,
+        "SHARE",
+        "Share of each question's models, and of each category's conversations, that decide about changes.",
+        min=0.05,
+        max=0.95,
+    )
+    fdr: float = option(
+        0.1, "RATE", "False discovery rate accepted among the listed disagreements.", min=0.001, max=0.5
+    )
+    fdr_kept: float = option(0.2, "RATE", "False discovery rate accepted among the kept changes.", min=0.001, max=0.5)
+    out: Optional[Path] = option(None, "FOLDER", "Folder for the results. Default: refinement/ in the run folder.")
     seed: options.Seed = 0
-    proposer_base_url: Annotated[
-        Optional[str],
-        typer.Option(metavar="URL", help="Server of the proposer, if not --base-url.", rich_help_panel=options.SERVERS),
-    ] = None
+    proposer_base_url: Optional[str] = option(None, "URL", "Server of the proposer, if not --base-url.", SERVERS)
 
 
 @flags

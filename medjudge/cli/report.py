@@ -1,13 +1,13 @@
 """`medjudge report`: leaderboard, HTML page, tables for papers."""
 
 import sys
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Optional
-
-import typer
+from typing import TYPE_CHECKING, Literal, Optional
 
 from medjudge.cli import options
+from medjudge.cli.options import flags, option
 from medjudge.errors import InputError, notify
 
 if TYPE_CHECKING:
@@ -24,47 +24,37 @@ class TableKind(str, Enum):
     agreement = "agreement"
 
 
-def report(
-    runs: options.RunFolders,
-    judge: options.JudgeOfRun = None,
-    html: Annotated[
-        Optional[Path], typer.Option(metavar="FILE", help="The page. Default: report.html in the first run.")
-    ] = None,
-    plots: Annotated[
-        Optional[Path], typer.Option(metavar="FOLDER", help="Also write the plots, each as SVG and PNG.")
-    ] = None,
-    since: Annotated[
-        Optional[Path], typer.Option(metavar="RUN", help="An earlier run: the page says what changed since then.")
-    ] = None,
-    language: options.PageLanguage = options.Language.en,
-    format: Annotated[
-        Optional[Literal["csv", "latex", "markdown"]],
-        typer.Option(
-            metavar="csv|latex|markdown",
-            help="Write no page, only tables in the paper's layout.",
-            rich_help_panel=_TABLES,
-        ),
-    ] = None,
-    tables: Annotated[
-        Optional[list[TableKind]],
-        typer.Option(
-            "--table",
-            metavar="TABLE",
-            help="leaderboard, subcategories or agreement. Repeatable. Default: all; csv holds the first two, or "
-            "agreement.",
-            rich_help_panel=_TABLES,
-        ),
-    ] = None,
-    out: Annotated[
-        Optional[Path],
-        typer.Option(metavar="FILE", help="The file of the tables. Default: stdout.", rich_help_panel=_TABLES),
-    ] = None,
-    as_json: options.AsJson = False,
-) -> None:
+@dataclass(kw_only=True)
+class ReportOptions:
+    """The options of `medjudge report`."""
+
+    runs: options.RunFolders
+    judge: options.JudgeOfRun = None
+    html: Optional[Path] = option(None, "FILE", "The page. Default: report.html in the first run.")
+    plots: Optional[Path] = option(None, "FOLDER", "Also write the plots, each as SVG and PNG.")
+    since: Optional[Path] = option(None, "RUN", "An earlier run: the page says what changed since then.")
+    language: options.PageLanguage = options.Language.en
+    format: Optional[Literal["csv", "latex", "markdown"]] = option(
+        None, "csv|latex|markdown", "Write no page, only tables in the paper's layout.", _TABLES
+    )
+    tables: Optional[list[TableKind]] = option(
+        None,
+        "TABLE",
+        "leaderboard, subcategories or agreement. Repeatable. Default: all; csv holds the first two, or agreement.",
+        _TABLES,
+        name="--table",
+    )
+    out: Optional[Path] = option(None, "FILE", "The file of the tables. Default: stdout.", _TABLES)
+    as_json: options.AsJson = False
+
+
+@flags
+def report(options: ReportOptions) -> None:
     """Write the leaderboard and the HTML page, or tables for a paper."""
-    if format is None and (tables or out):
+    format, out, html = options.format, options.out, options.html
+    if format is None and (options.tables or out):
         raise InputError("--table and --out go with --format csv, latex or markdown; the page goes to --html")
-    if format is not None and (html or plots or since or as_json):
+    if format is not None and (html or options.plots or options.since or options.as_json):
         raise InputError(
             "--format writes tables only; leave --html, --plots, --since and --json out, or call report once for each"
         )
@@ -72,11 +62,13 @@ def report(
         raise InputError(f"--out {out}: is a folder; name the file in it that is to be written")
     from medjudge.workflows.report import tables_for_papers, write_report
 
+    runs, judge, language = options.runs, options.judge, options.language.value
     if format is not None:
-        _write_tables(tables_for_papers(runs, format, [table.value for table in tables or []], judge), out)
+        kinds = [table.value for table in options.tables or []]
+        _write_tables(tables_for_papers(runs, format, kinds, judge), out)
     else:
-        report = write_report(runs, judge=judge, html=html, plots=plots, language=language.value, since=since)
-        _print_report(report, as_json)
+        report = write_report(runs, judge=judge, html=html, plots=options.plots, language=language, since=options.since)
+        _print_report(report, options.as_json)
 
 
 def _write_tables(tables: "TableText", out: Path | None) -> None:

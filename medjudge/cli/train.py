@@ -1,92 +1,72 @@
 """`medjudge train`: a judge from a training set."""
 
+import sys
+from contextlib import redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Optional
 
 import typer
 
 from medjudge.cli import options
+from medjudge.cli.options import flags, option
 
 if TYPE_CHECKING:
     from medjudge.train.plan import TrainingPlan
 
 
-def train(
-    context: typer.Context,
-    config: Annotated[
-        Optional[str],
-        typer.Option(
-            metavar="NAME|FILE",
-            help="A shipped config, such as minilm-ordinal, or a YAML file. Default: the largest for this GPU whose "
-            "base model is on this machine, else gemma3-270m-lora.",
-        ),
-    ] = None,
-    train_file: Annotated[
-        Optional[Path], typer.Option(metavar="FILE", help="train.jsonl of `medjudge distill`.")
-    ] = None,
-    validation_file: Annotated[
-        Optional[Path], typer.Option(metavar="FILE", help="validation.jsonl of `medjudge distill`.")
-    ] = None,
-    output_dir: Annotated[Optional[Path], typer.Option(metavar="FOLDER", help="Judge folder to write.")] = None,
-    start_from: Annotated[
-        Optional[Path], typer.Option(metavar="FOLDER", help="Judge folder to continue from, or built-in.")
-    ] = None,
-    num_train_epochs: Annotated[
-        Optional[float], typer.Option(metavar="N", help="Passes over the training set.")
-    ] = None,
-    seed: Annotated[
-        Optional[int], typer.Option(metavar="N", help="Random seed; the same seed gives the same result.")
-    ] = None,
-    plan: Annotated[
-        bool,
-        typer.Option("--plan", help="Say what training would take: steps, tokens, memory, time."),
-    ] = False,
-    quiet: options.Quiet = False,
-    as_json: options.AsJson = False,
-) -> None:
+@dataclass(kw_only=True)
+class Train:
+    """The options of `medjudge train`."""
+
+    context: typer.Context
+    config: Optional[str] = option(
+        None,
+        "NAME|FILE",
+        "A shipped config, such as minilm-ordinal, or a YAML file. Default: the largest for this GPU whose base model "
+        "is on this machine, else gemma3-270m-lora.",
+    )
+    train_file: Optional[Path] = option(None, "FILE", "train.jsonl of `medjudge distill`.")
+    validation_file: Optional[Path] = option(None, "FILE", "validation.jsonl of `medjudge distill`.")
+    output_dir: Optional[Path] = option(None, "FOLDER", "Judge folder to write.")
+    start_from: Optional[Path] = option(None, "FOLDER", "Judge folder to continue from, or built-in.")
+    num_train_epochs: Optional[float] = option(None, "N", "Passes over the training set.")
+    seed: Optional[int] = option(None, "N", "Random seed; the same seed gives the same result.")
+    plan: bool = option(False, None, "Say what training would take: steps, tokens, memory, time.")
+    quiet: options.Quiet = False
+    as_json: options.AsJson = False
+
+
+@flags
+def train(options: Train) -> None:
     """Train a local judge from a training set.
 
     Every other value of the config can be overridden in the same way: `--learning_rate 1e-4`. `--resume` continues from
     the last checkpoint. For several processes or GPUs, run the recipe with `accelerate launch`.
     """
-    import sys
-    from contextlib import redirect_stdout
-
     from medjudge.shipped import config_file
 
-    file = None if config is None else config_file(config)  # before the imports that take seconds
+    file = None if options.config is None else config_file(options.config)  # before the imports that take seconds
     from medjudge.cli.output import console, print_json
-    from medjudge.workflows.train import plan_training, train_judge
+    from medjudge.workflows.train import Overrides, plan_training, train_judge
 
-    if plan:
-        _print_plan(
-            plan_training(
-                file,
-                train_file=train_file,
-                validation_file=validation_file,
-                output_dir=output_dir,
-                start_from=start_from,
-                num_train_epochs=num_train_epochs,
-                options=context.args,
-            ),
-            as_json,
-        )
+    overrides: Overrides = {
+        "train_file": options.train_file,
+        "validation_file": options.validation_file,
+        "output_dir": options.output_dir,
+        "start_from": options.start_from,
+        "num_train_epochs": options.num_train_epochs,
+        "seed": options.seed,
+    }
+    if options.plan:
+        _print_plan(plan_training(file, options=options.context.args, **overrides), options.as_json)
         return
     with redirect_stdout(sys.stderr):  # the trainer prints its log; stdout is the command's own
-        trained = train_judge(
-            file,
-            train_file=train_file,
-            validation_file=validation_file,
-            output_dir=output_dir,
-            start_from=start_from,
-            num_train_epochs=num_train_epochs,
-            seed=seed,
-            options=context.args,
-        )
-    if as_json:
+        trained = train_judge(file, options=options.context.args, **overrides)
+    if options.as_json:
         print_json({"judge": str(trained.folder), "validation": trained.validation})
-    screen = console(as_json)
+    screen = console(options.as_json)
     screen.print(str(trained))
     screen.print(f"Next: medjudge validate RUN --judge {quote(str(trained.folder))} --physicians FILE")
 

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Optional
 
 import typer
 
 from medjudge.cli import groups, options
-from medjudge.cli.options import flags
+from medjudge.cli.options import flags, names_in, option, rare
 from medjudge.errors import InputError
 from medjudge.shipped import config_file
 
@@ -42,138 +42,55 @@ class Validate(groups.Screen, groups.LocalJudging):
 
     run: options.RunFolder
     judge: options.JudgePanelOrJudgments = "local"
-    physicians: Annotated[
-        Optional[Path],
-        typer.Option(
-            metavar="FILE",
-            help="Their scores: .jsonl, .csv, .tsv, .xlsx, or a Label Studio export (.json). Default: the run's "
-            "physician_scores.jsonl.",
-            rich_help_panel=_SCORES,
-        ),
-    ] = None
-    rater_columns: Annotated[
-        Optional[str],
-        typer.Option(
-            hidden=True,
-            metavar="COLUMNS",
-            help="Columns of a wide table, one per rater: dr_a,dr_b",
-            rich_help_panel=_SCORES,
-        ),
-    ] = None
-    label_map: Annotated[
-        Optional[str],
-        typer.Option(
-            hidden=True,
-            metavar="MAP",
-            help="Labels other than 1-5: entailment=5,neutral=3 or a .csv, .json or .yaml file.",
-            rich_help_panel=_SCORES,
-        ),
-    ] = None
+    physicians: Optional[Path] = option(
+        None,
+        "FILE",
+        "Their scores: .jsonl, .csv, .tsv, .xlsx, or a Label Studio export (.json). Default: the run's "
+        "physician_scores.jsonl.",
+        _SCORES,
+    )
+    rater_columns: Optional[str] = rare(None, "COLUMNS", "Columns of a wide table, one per rater: dr_a,dr_b", _SCORES)
+    label_map: Optional[str] = rare(
+        None,
+        "MAP",
+        "Labels other than 1-5: entailment=5,neutral=3 or a .csv, .json or .yaml file.",
+        _SCORES,
+    )
     encoding: options.Encoding = None
-    against: Annotated[
-        Optional[str],
-        typer.Option(
-            metavar="NAME", help="Compare with this judge of the run instead of physicians.", rich_help_panel=_SCORES
-        ),
-    ] = None
-    teacher: Annotated[
-        Optional[str],
-        typer.Option(metavar="NAME", help="A judge of the run: is --judge as good as it?", rich_help_panel=_MORE),
-    ] = None
-    margin: Annotated[
-        Optional[float],
-        typer.Option(
-            hidden=True,
-            metavar="SHARE",
-            min=0.0,
-            max=1.0,
-            help="Loss against the teacher that does not matter. Default: the gate's.",
-            rich_help_panel=_MORE,
-        ),
-    ] = None
-    probes: Annotated[
-        bool, typer.Option("--probes", help="Can it be fooled? Judges changed answers.", rich_help_panel=_MORE)
-    ] = False
-    probe_answers: Annotated[
-        int, typer.Option(hidden=True, metavar="N", min=1, help="How many answers to probe.", rich_help_panel=_MORE)
-    ] = 250
-    since: Annotated[
-        Optional[Path],
-        typer.Option(
-            metavar="RUN",
-            help="Has agreement changed since the study of this earlier run? Exits with 1 on an alarm.",
-            rich_help_panel=_MORE,
-        ),
-    ] = None
-    false_alarm_rate: Annotated[
-        float,
-        typer.Option(
-            hidden=True,
-            metavar="SHARE",
-            min=0.001,
-            max=0.5,
-            help="--since: how often an unchanged judge raises an alarm.",
-            rich_help_panel=_MORE,
-        ),
-    ] = 0.05
-    leave_out: Annotated[
-        Optional[Part], typer.Option(help="Train again without each model or category in turn.", rich_help_panel=_MORE)
-    ] = None
-    config: Annotated[
-        Optional[str],
-        typer.Option(
-            hidden=True,
-            metavar="NAME|FILE",
-            help="--leave-out: the judge's training config, such as minilm-ordinal, or a YAML file.",
-            rich_help_panel=_MORE,
-        ),
-    ] = None
-    training_set: Annotated[
-        Optional[Path],
-        typer.Option(
-            hidden=True,
-            metavar="FOLDER",
-            help="--leave-out: folder that `medjudge distill` wrote.",
-            rich_help_panel=_MORE,
-        ),
-    ] = None
-    plan_width: Annotated[
-        Optional[float],
-        typer.Option(
-            hidden=True,
-            metavar="SHARE",
-            min=0.001,
-            max=1.0,
-            help="How many more scores an interval this wide needs, such as 0.03.",
-            rich_help_panel=_MORE,
-        ),
-    ] = None
-    gate: Annotated[
-        Optional[Path],
-        typer.Option(
-            metavar="FILE",
-            help="YAML file with other requirements. Default: those of the scheme.",
-            rich_help_panel=_MORE,
-        ),
-    ] = None
+    against: Optional[str] = option(None, "NAME", "Compare with this judge of the run instead of physicians.", _SCORES)
+    teacher: Optional[str] = option(None, "NAME", "A judge of the run: is --judge as good as it?", _MORE)
+    margin: Optional[float] = rare(
+        None, "SHARE", "Loss against the teacher that does not matter. Default: the gate's.", _MORE, min=0.0, max=1.0
+    )
+    probes: bool = option(False, None, "Can it be fooled? Judges changed answers.", _MORE)
+    probe_answers: int = rare(250, "N", "How many answers to probe.", _MORE, min=1)
+    since: Optional[Path] = option(
+        None,
+        "RUN",
+        "Has agreement changed since the study of this earlier run? Exits with 1 on an alarm.",
+        _MORE,
+    )
+    false_alarm_rate: float = rare(
+        0.05, "SHARE", "--since: how often an unchanged judge raises an alarm.", _MORE, min=0.001, max=0.5
+    )
+    leave_out: Optional[Part] = option(None, None, "Train again without each model or category in turn.", _MORE)
+    config: Optional[str] = rare(
+        None,
+        "NAME|FILE",
+        "--leave-out: the judge's training config, such as minilm-ordinal, or a YAML file.",
+        _MORE,
+    )
+    training_set: Optional[Path] = rare(None, "FOLDER", "--leave-out: folder that `medjudge distill` wrote.", _MORE)
+    plan_width: Optional[float] = rare(
+        None, "SHARE", "How many more scores an interval this wide needs, such as 0.03.", _MORE, min=0.001, max=1.0
+    )
+    gate: Optional[Path] = option(
+        None, "FILE", "YAML file with other requirements. Default: those of the scheme.", _MORE
+    )
     scheme: options.Scheme = None
-    error_rate: Annotated[
-        float,
-        typer.Option(
-            hidden=True,
-            metavar="SHARE",
-            min=0.001,
-            max=0.999,
-            help="How often a conformal set may miss.",
-            rich_help_panel=_STATISTICS,
-        ),
-    ] = 0.1
-    interval: Annotated[
-        IntervalMethod, typer.Option(hidden=True, help="Kind of bootstrap interval.", rich_help_panel=_STATISTICS)
-    ] = IntervalMethod.bca
-    resamples: Annotated[
-        int, typer.Option(hidden=True, metavar="N", min=100, help="Bootstrap resamples.", rich_help_panel=_STATISTICS)
-    ] = 10_000
+    error_rate: float = rare(0.1, "SHARE", "How often a conformal set may miss.", _STATISTICS, min=0.001, max=0.999)
+    interval: IntervalMethod = rare(IntervalMethod.bca, None, "Kind of bootstrap interval.", _STATISTICS)
+    resamples: int = rare(10_000, "N", "Bootstrap resamples.", _STATISTICS, min=100)
     seed: options.Seed = 0
 
     def leaves_out(self) -> "LeaveOut | None":
@@ -195,7 +112,7 @@ class Validate(groups.Screen, groups.LocalJudging):
         from medjudge.workflows.validate import ValidateOptions
 
         return ValidateOptions(
-            rater_columns=tuple(name.strip() for name in (self.rater_columns or "").split(",") if name.strip()),
+            rater_columns=names_in(self.rater_columns),
             label_map=self.label_map,
             teacher=self.teacher,
             margin=self.margin,

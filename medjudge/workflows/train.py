@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import torch
 from filelock import FileLock
 from trl import ModelConfig, SFTConfig
+from typing_extensions import Unpack
 
 from medjudge.benchmark.sample import sample_folder
 from medjudge.errors import InputError
@@ -47,55 +48,46 @@ class TrainedJudge:
     __repr__ = __str__
 
 
-def train_judge(
-    config: str | Path | None = None,
-    *,
-    train_file: Path | None = None,
-    validation_file: Path | None = None,
-    output_dir: Path | None = None,
-    start_from: Path | None = None,
-    num_train_epochs: float | None = None,
-    seed: int | None = None,
-    options: Sequence[str] = (),
-) -> TrainedJudge:
-    """Trains a judge by a config and writes its folder.
+class Overrides(TypedDict, total=False):
+    """Values that override those of a config; None leaves them as they are.
 
-    Args:
-        config: The name of a shipped config, such as `minilm-ordinal`, or a YAML file. What is given here overrides it.
-            None for the default (`with_defaults_named`).
+    Attributes:
         train_file: `train.jsonl` of `distill_training_set`.
         validation_file: Its `validation.jsonl`, which chooses the checkpoint.
         output_dir: The judge folder to write.
         start_from: A judge folder that training continues from, or `built-in`.
         num_train_epochs: Passes over the training set.
         seed: Random seed.
+    """
+
+    train_file: Path | None
+    validation_file: Path | None
+    output_dir: Path | None
+    start_from: Path | None
+    num_train_epochs: float | None
+    seed: int | None
+
+
+def train_judge(
+    config: str | Path | None = None, *, options: Sequence[str] = (), **overrides: Unpack[Overrides]
+) -> TrainedJudge:
+    """Trains a judge by a config and writes its folder.
+
+    Args:
+        config: The name of a shipped config, such as `minilm-ordinal`, or a YAML file. None for the default
+            (`with_defaults_named`).
         options: Further options, as on the recipe's command line: `("--learning_rate", "1e-4", "--resume")`.
+        overrides: As `Overrides` names them.
 
     Raises:
         InputError: Whatever is wrong with config, files, options or models.
     """
-    words = _words(
-        config,
-        train_file=train_file,
-        validation_file=validation_file,
-        output_dir=output_dir,
-        start_from=start_from,
-        num_train_epochs=num_train_epochs,
-        seed=seed,
-    )
-    folder = _recipe()(*parse_arguments(with_defaults_named([*words, *options])))
+    folder = _recipe()(*parse_arguments(_words(config, overrides, options)))
     return TrainedJudge(folder, read_card(folder))
 
 
 def plan_training(
-    config: str | Path | None = None,
-    *,
-    train_file: Path | None = None,
-    validation_file: Path | None = None,
-    output_dir: Path | None = None,
-    start_from: Path | None = None,
-    num_train_epochs: float | None = None,
-    options: Sequence[str] = (),
+    config: str | Path | None = None, *, options: Sequence[str] = (), **overrides: Unpack[Overrides]
 ) -> TrainingPlan:
     """Plan what `train_judge` would do: steps, tokens, lines that do not fit, and memory and time by steps taken here.
 
@@ -105,15 +97,7 @@ def plan_training(
     Raises:
         InputError: Whatever is wrong with config, files or options, or the base model's config cannot be had.
     """
-    words = _words(
-        config,
-        train_file=train_file,
-        validation_file=validation_file,
-        output_dir=output_dir,
-        start_from=start_from,
-        num_train_epochs=num_train_epochs,
-    )
-    words = with_defaults_named([*words, *options])
+    words = _words(config, overrides, options)
     no_gpu = not torch.cuda.is_available()
     parsed = parse_arguments([*words, *(("--use_cpu", "true") if no_gpu else ())])
     judge, model, training = parsed
@@ -198,13 +182,13 @@ def _distilled_sample() -> tuple[Path, Path]:
     return files
 
 
-def _words(config: str | Path | None, **overrides: Path | float | None) -> list[str]:
+def _words(config: str | Path | None, overrides: Overrides, options: Sequence[str]) -> list[str]:
     """The command line of the recipe."""
     words = [] if config is None else ["--config", str(config_file(str(config)))]
     for name, value in overrides.items():
         if value is not None:
             words += [f"--{name}", str(value)]
-    return words
+    return with_defaults_named([*words, *options])
 
 
 def _recipe() -> Recipe:
