@@ -9,11 +9,10 @@ from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedTokeniz
 from medjudge.answer.conversation import Reply, Request, answer_questions, unanswered
 from medjudge.answer.thinking import ChatPrompt, ChatTemplate, ThinkingOptions
 from medjudge.errors import notify
-from medjudge.models.batching import MemoryLimit
+from medjudge.models.batching import MemoryLimit, pad_left
 from medjudge.models.chat import is_plain, with_chat_template
 from medjudge.models.hardware import choose_device, fast_dtype
 from medjudge.models.loading import load_causal_lm, load_tokenizer, model_name, window
-from medjudge.models.padding import pad_left
 from medjudge.parallel.ray_pool import map_on_actors
 from medjudge.records import Answer, Question
 from medjudge.screen import progress_bar

@@ -56,7 +56,7 @@ def compare(options: Compare) -> None:
 
 def _print(comparison: "Comparison", as_json: bool) -> None:
     from medjudge.cli.output import console, print_json
-    from medjudge.cli.pair_screen import ranking_table, summary_lines
+    from medjudge.cli.study_screens import ranking_table, summary_lines
     from medjudge.judge.pairs import comparison_file
 
     screen, study = console(as_json), comparison.study

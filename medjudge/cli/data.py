@@ -141,10 +141,9 @@ def convert(
 ) -> None:
     """Convert files into the project's records."""
     from medjudge.cli.output import console, print_json
-    from medjudge.workflows.data import Format as Source
     from medjudge.workflows.data import convert_data
 
-    converted = convert_data(Source(format.value), files, out, model=model, judge=judge, scheme=scheme)
+    converted = convert_data(format.value, files, out, model=model, judge=judge, scheme=scheme)
     if as_json:
         print_json(converted.as_json())
     screen = console(as_json)

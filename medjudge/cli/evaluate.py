@@ -14,9 +14,8 @@ from medjudge.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from medjudge.judge.cascade import CascadeRecord
     from medjudge.judge.open import JudgeOptions
-    from medjudge.judge.panel import PanelRecord
+    from medjudge.judge.panel import CascadeRecord, PanelRecord
     from medjudge.workflows.cost_estimate import CostEstimate, PanelCostEstimate
     from medjudge.workflows.evaluate import Evaluation, EvaluationRequest, InFlight
 
@@ -177,7 +176,7 @@ def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
     if result.panel is not None:
         _print_panel(result.panel, screen)
     if result.items is not None:
-        from medjudge.cli.item_screen import print_items
+        from medjudge.cli.study_screens import print_items
 
         print_items(result.items, screen)
     for line in result.variance.lines if result.variance else ():

@@ -29,7 +29,7 @@ def inspect(
 ) -> None:
     """Write Inspect logs, one per model, for `inspect view`."""
     from medjudge.cli.output import console, print_json
-    from medjudge.workflows.export import export_inspect_logs
+    from medjudge.workflows.report import export_inspect_logs
 
     files = export_inspect_logs(run, judge, out)
     if as_json:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from medjudge.chat_api.spending import Limit
     from medjudge.judge.open import JudgeOptions
     from medjudge.workflows.answer import AnswerOptions
-    from medjudge.workflows.choice import Choice
+    from medjudge.workflows.run_folder import Choice
 
 _QUESTIONS = (".jsonl", ".json", ".csv", ".tsv", ".xlsx")
 _THINKS_FIRST = "Whether models that answer, and an openai: judge, think first; default leaves it to the model."
@@ -37,7 +37,7 @@ class Questions:
 
     def choice(self, answered_only: bool = False) -> "Choice":
         """The choice of questions."""
-        from medjudge.workflows.choice import Choice
+        from medjudge.workflows.run_folder import Choice
 
         return Choice(self.ids, self.per_category, answered_only)
 

@@ -24,7 +24,7 @@ def sign(
     Sign it again after each validation, which changes judge.json.
     """
     from medjudge.cli.output import console, print_json
-    from medjudge.judge.signed import SIGNATURE_FILE
+    from medjudge.judge.identity import SIGNATURE_FILE
     from medjudge.workflows.sign_judge import sign_judge
 
     place, files = sign_judge(folder, key)

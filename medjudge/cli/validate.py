@@ -16,8 +16,7 @@ from medjudge.shipped import config_file
 if TYPE_CHECKING:
     from medjudge.validation.records import Study
     from medjudge.workflows.leave_out import LeaveOut
-    from medjudge.workflows.validate import ValidateOptions
-    from medjudge.workflows.validate_marks import MarksStudy
+    from medjudge.workflows.validate import MarksStudy, ValidateOptions
 
 _SCORES, _MORE, _STATISTICS = "Physicians' scores", "Further questions", "Statistics"
 
@@ -145,8 +144,8 @@ def validate(options: Validate) -> None:
 
     run = Run.existing(options.run)
     groups.require(options.physicians, options.gate)
+    from medjudge.workflows.validate import only_marked, validate_marks
     from medjudge.workflows.validate import validate as validate_run
-    from medjudge.workflows.validate_marks import only_marked, validate_marks
 
     if options.physicians is None and not options.asks_for_levels and only_marked(run):
         _print_marks(validate_marks(options.run, options.judge, options.scheme), options.as_json)
@@ -164,9 +163,8 @@ def validate(options: Validate) -> None:
 
 
 def _print(study: "Study", run: Path, against: str | None, plan_width: float | None, as_json: bool) -> None:
-    from medjudge.cli.item_screen import physician_item_lines
     from medjudge.cli.output import console, print_json
-    from medjudge.cli.pair_screen import physician_lines
+    from medjudge.cli.study_screens import physician_item_lines, physician_lines
     from medjudge.cli.verdict_screen import print_verdict
     from medjudge.store import Run
 
@@ -185,9 +183,8 @@ def _print(study: "Study", run: Path, against: str | None, plan_width: float | N
 
 
 def _print_marks(study: "MarksStudy", as_json: bool) -> None:
-    from medjudge.cli.item_screen import physician_item_lines
     from medjudge.cli.output import console, print_json
-    from medjudge.cli.pair_screen import physician_lines
+    from medjudge.cli.study_screens import physician_item_lines, physician_lines
 
     if as_json:
         print_json(study.as_json())

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from medjudge.cli.estimates import percent, plain_table, points, span
-from medjudge.cli.panel_screen import print_panel
+from medjudge.cli.study_screens import print_panel
 from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateCheck
 from medjudge.statistics.estimates import Estimate
 from medjudge.validation.confidence import Confidence

@@ -16,9 +16,8 @@ from medjudge.judge.prompts import Prompt, encode_prompts, label_ids, token_ids
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.shared_prefixes import read_ends, takes_tree_attention
 from medjudge.languages.texts import languages_of
-from medjudge.models.batching import MemoryLimit
+from medjudge.models.batching import MemoryLimit, pad_left
 from medjudge.models.chat import with_chat_template
-from medjudge.models.padding import pad_left
 from medjudge.records import ErrorKind, Judgment
 from medjudge.rubrics.render import Style
 from medjudge.rubrics.verdict import before_score, judge_replies

@@ -2,19 +2,23 @@
 
 import json
 import os
+import tempfile
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple, overload
 
+from filelock import FileLock
+
 from medjudge.answer.vllm_engine import VllmMemory
 from medjudge.chat_api.client import Server, check_server
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.chat_api.transport import server_address, server_model
 from medjudge.errors import InputError
+from medjudge.files import remove_leftovers
 from medjudge.judge.api import ApiJudge, ReplyOptions, file_name
-from medjudge.judge.folder import CARD_FILE, JudgeCard, card_in_use, load_judge, read_card
+from medjudge.judge.folder import CARD_FILE, UNTUNED, JudgeCard, card_in_use, load_judge, read_card
 from medjudge.judge.identity import (
     card_rubrics_sha256,
     folder_identity,
@@ -25,10 +29,13 @@ from medjudge.judge.inference import QUANTIZATIONS, Inference
 from medjudge.judge.panel import PanelSettings, is_panel, read_panel
 from medjudge.judge.protocol import Judge
 from medjudge.judge.ray_judge import RayJudge
-from medjudge.judge.untuned import PREFIX, untuned_folder
 from medjudge.judge.vllm_judge import VllmJudge
 from medjudge.languages.texts import languages_of
+from medjudge.models.chat import with_chat_template
 from medjudge.models.hardware import choose_device
+from medjudge.models.hashes import base_hashes
+from medjudge.models.loading import base_name, commit, load_tokenizer, located, model_name, window
+from medjudge.models.packaged import source_of
 from medjudge.models.quantization import Quantization, require_bitsandbytes
 from medjudge.rubrics.render import prompt_hashes
 from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies
@@ -348,3 +355,42 @@ def check_servers(judge_ref: AnyRef, options: JudgeOptions, offline: bool, optio
             check_server(
                 f"{option} openai:{member.model}", member.model, options.server.base_url, offline, options.limit
             )
+
+
+PREFIX = "base:"
+_LONGEST = 8192
+"""Tokens of the longest prompt; many windows are longer than any memory."""
+
+
+def untuned_folder(model_id: str) -> Path:
+    """The judge folder of a base model without an adapter, in the cache: written on first use.
+
+    Args:
+        model_id: A hub id, a model folder or a GGUF file.
+
+    Raises:
+        InputError: The model cannot be had.
+    """
+    hashes = base_hashes(model_id, None, tokenizer=True)
+    key = sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()[:12]
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = home / "medjudge" / "untuned" / key / f"base-{file_name(model_name(model_id))}"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if folder.is_dir():
+            return folder
+        remove_leftovers(folder.parent, "untuned.*.part")
+        staging = Path(tempfile.mkdtemp(prefix="untuned.", suffix=f".{os.getpid()}.part", dir=folder.parent))
+        with_chat_template(load_tokenizer(model_id)).save_pretrained(staging)
+        JudgeCard(
+            kind="generative",
+            base_model=base_name(model_id),
+            base_revision=commit(model_id),
+            base_source=source_of(Path(located(model_id))),
+            max_length=min(window(model_id), _LONGEST),
+            training={UNTUNED: True},
+            note="Untuned: a language model that was trained on no scores. It shows what training a judge brings.",
+        ).write(staging)
+        staging.chmod(0o755)
+        staging.rename(folder)
+    return folder

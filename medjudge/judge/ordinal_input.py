@@ -10,8 +10,7 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from medjudge.judge.points import checklist_points, reference_points
-from medjudge.models.batching import batches_by_length
-from medjudge.models.padding import pad_right
+from medjudge.models.batching import batches_by_length, pad_right
 from medjudge.records import Question
 
 PARTS = ("question", "reference", "checklist")

@@ -1,4 +1,4 @@
-"""A panel: several judges whose verdicts on an answer are combined; how one is named, and what its members did."""
+"""Judges together: a panel, whose verdicts are combined, and a cascade, where one judges what another leaves open."""
 
 import json
 from pathlib import Path
@@ -220,4 +220,66 @@ def read_panel_record(run: Run, judge: str) -> PanelRecord | None:
     except ValidationError as error:
         raise InputError(
             f"{run.manifest_file}: judges.{judge}.panel: {first_problem(error)}; run `medjudge eval` again"
+        ) from None
+
+
+class Stage(_Model):
+    """One judge of a cascade: how many answers it judged, on how many of them it settled whether they are usable.
+
+    `usd` is what all requests of the run to this judge's model cost: 0 of a local judge, None where the price is
+    unknown.
+    """
+
+    judge: str
+    judged: int
+    settled: int
+    seconds: float
+    usd: float | None
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    @property
+    def line(self) -> str:
+        """The stage in a few words."""
+        cost = "price unknown" if self.usd is None else f"{self.usd:.4f} USD"
+        tokens = f", {self.tokens_in:,} tokens in, {self.tokens_out:,} out, {cost}" if self.tokens_in else ""
+        return f"{self.judge} settled {self.settled} of {self.judged} answers ({self.seconds:.0f} s{tokens})"
+
+
+class CascadeRecord(_Model):
+    """What a cascade did: `cascade` of its entry in `run.json`.
+
+    `for_people` answers are listed in `file`; `asked_again` have no score because their request failed, and the same
+    command asks again.
+    """
+
+    error_rate: float
+    stages: list[Stage]
+    for_people: int
+    asked_again: int
+    file: str
+
+    @property
+    def line(self) -> str:
+        """All stages in one line."""
+        again = f"; {self.asked_again} requests failed and are sent again" if self.asked_again else ""
+        stages = "; ".join(stage.line for stage in self.stages)
+        return f"Error rate {self.error_rate:g}: {stages}; {self.for_people} left to people ({self.file}){again}"
+
+
+def read_cascade(run: Run, judge: str) -> CascadeRecord | None:
+    """What the cascade of this name did in a run; None where no cascade has this name.
+
+    Raises:
+        InputError: The entry of `run.json` is not such a record.
+    """
+    recorded = run.manifest().get("judges", {}).get(judge, {}).get("cascade")
+    if recorded is None:
+        return None
+    try:
+        return CascadeRecord.model_validate(recorded)
+    except ValidationError as error:
+        raise InputError(
+            f"{run.manifest_file}: judges.{judge}.cascade: {first_problem(error)}; run `medjudge eval --escalate-to` "
+            "again"
         ) from None

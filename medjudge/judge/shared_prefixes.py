@@ -15,8 +15,7 @@ import torch
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
-from medjudge.models.batching import MemoryLimit
-from medjudge.models.padding import pad_left
+from medjudge.models.batching import MemoryLimit, pad_left
 from medjudge.models.tree_attention import TREE_ATTENTION, path_ends, tree_mask, window_of_layers
 
 _WORTH_SHARING = 128

@@ -10,8 +10,7 @@ from scipy.special import expit
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
-from medjudge.models.batching import batches_by_length, cut_middle
-from medjudge.models.padding import pad_right
+from medjudge.models.batching import batches_by_length, cut_middle, pad_right
 from medjudge.records import ErrorKind, Judgment
 from medjudge.screen import progress_bar
 

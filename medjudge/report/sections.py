@@ -8,9 +8,8 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from medjudge.judge.cascade import read_cascade
 from medjudge.judge.items import item_judgments, judges_of_items
-from medjudge.judge.panel import read_panel_record
+from medjudge.judge.panel import read_cascade, read_panel_record
 from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateCheck, GateResult, Measures
 from medjudge.records import AnswerKey, Judgment, PhysicianScore
 from medjudge.report.contents import Contents, effort

@@ -30,7 +30,7 @@ from medjudge.errors import InputError
 from medjudge.store import Run
 from medjudge.validation.physicians import RaterAgreement, agreement_of_physicians
 from medjudge.workflows.compare import models_to_compare
-from medjudge.workflows.which_judge import likely_judge
+from medjudge.workflows.run_folder import likely_judge
 
 FormFormat = Literal["xlsx", "label-studio"]
 

@@ -24,9 +24,8 @@ from medjudge.parallel.group import Group
 from medjudge.records import Answer, Question
 from medjudge.screen import say_on_terminal, stop_explained
 from medjudge.store import Run
-from medjudge.workflows.choice import Choice, chosen
 from medjudge.workflows.processes import check_engine, check_sharing, join_processes
-from medjudge.workflows.run_folder import open_benchmark, record_spending, start_run
+from medjudge.workflows.run_folder import Choice, chosen, open_benchmark, record_spending, start_run
 
 
 class AnswerOptions(NamedTuple):

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,58 +21,38 @@ from medjudge.benchmark.llmeval_med import Oddity, read_llmeval_scores
 from medjudge.benchmark.published import TEACHER, PublishedSet
 from medjudge.errors import InputError
 from medjudge.judge.api import file_name
-from medjudge.records import Question
-from medjudge.scheme import LLMEVAL_MED, Scheme, open_scheme
+from medjudge.scheme import LLMEVAL_MED, open_scheme
 from medjudge.store import Run, write_records
 
 
-class Format(str, Enum):
-    """Formats that can be converted."""
+class _Set(NamedTuple):
+    """How the files of a published set are read, and the scheme of its questions; None where it defines its own."""
 
-    mediqa2019 = "mediqa2019"
-    liveqa_med = "liveqa-med"
-    llmeval_scores = "llmeval-scores"
-    llmeval2 = "llmeval2"
-    healthbench = "healthbench"
-    healthbench_meta = "healthbench-meta"
-    kqa = "kqa"
-    morqa = "morqa"
-    oncqa = "oncqa"
-    red_teaming = "red-teaming"
-    halluqa = "halluqa"
-    evouna = "evouna"
-    disc_medllm = "disc-medllm"
-    liveqa_2479 = "liveqa-2479"
+    read: Callable[..., PublishedSet]
+    scheme: str | None
+    files: str | None = None
+    """The files that `read` takes one by one, for the message about another number of them; None where it takes all."""
 
 
-class _Published(NamedTuple):
-    """How a published set is read, and the scheme that its questions belong to."""
-
-    read: Callable[[Path], PublishedSet]
-    scheme: str
-
-
-class _InFiles(NamedTuple):
-    """The same for a set of several files, or of a folder of them."""
-
-    read: Callable[[Sequence[Path]], PublishedSet]
-    scheme: str
-
-
-_PUBLISHED = {
-    Format.healthbench: _Published(read_healthbench, LLMEVAL_MED.name),
-    Format.healthbench_meta: _Published(read_healthbench_meta, LLMEVAL_MED.name),
-    Format.kqa: _Published(read_kqa, SCHEME),
-    Format.morqa: _Published(read_morqa, LLMEVAL_MED.name),
-    Format.oncqa: _Published(read_oncqa, SCHEME),
-    Format.red_teaming: _Published(read_red_teaming, LLMEVAL_MED.name),
+_ONE, _MED = "one file", LLMEVAL_MED.name
+_LIVEQA_MED = "two files, the XML of the reference answers and the judged answers"
+_LLMEVAL2 = "two files or folders, the people's scores and GPT-4's"
+_SETS = {
+    "mediqa2019": _Set(read_mediqa2019, SCHEME),
+    "liveqa-med": _Set(read_liveqa_med, SCHEME, _LIVEQA_MED),
+    "llmeval2": _Set(read_llmeval2, None, _LLMEVAL2),
+    "healthbench": _Set(read_healthbench, _MED, _ONE),
+    "healthbench-meta": _Set(read_healthbench_meta, _MED, _ONE),
+    "kqa": _Set(read_kqa, SCHEME, _ONE),
+    "morqa": _Set(read_morqa, _MED, _ONE),
+    "oncqa": _Set(read_oncqa, SCHEME, _ONE),
+    "red-teaming": _Set(read_red_teaming, _MED, _ONE),
+    "halluqa": _Set(read_halluqa, REFERENCE_QA),
+    "evouna": _Set(read_evouna, REFERENCE_QA),
+    "disc-medllm": _Set(read_disc_medllm, CONSULTATIONS),
+    "liveqa-2479": _Set(read_liveqa_2479, SCHEME),
 }
-_PUBLISHED_IN_FILES = {
-    Format.halluqa: _InFiles(read_halluqa, REFERENCE_QA),
-    Format.evouna: _InFiles(read_evouna, REFERENCE_QA),
-    Format.disc_medllm: _InFiles(read_disc_medllm, CONSULTATIONS),
-    Format.liveqa_2479: _InFiles(read_liveqa_2479, SCHEME),
-}
+"""By format."""
 
 
 @dataclass(frozen=True)
@@ -96,17 +75,8 @@ class Converted:
         }
 
 
-class _Records(NamedTuple):
-    """Questions with their scheme, and the records of each other file."""
-
-    questions: list[Question]
-    scheme: Scheme
-    others: dict[Path, Any]
-    oddities: tuple[Oddity, ...] = ()
-
-
 def convert_data(
-    format: Format,
+    format: str,
     files: Sequence[Path],
     out: Path,
     *,
@@ -117,7 +87,7 @@ def convert_data(
     """Converts files into records in a folder, which can be used as a run folder.
 
     Args:
-        format: What the files are.
+        format: What the files are: a published set, as `medjudge data convert --help` lists them, or `llmeval-scores`.
         out: A folder without questions so far.
         model: `llmeval-scores`: the model that answered.
         judge: `llmeval-scores`: the judge that scored.
@@ -133,71 +103,34 @@ def convert_data(
     if run.questions_file.exists():
         raise InputError(f"--out {out}: holds {run.questions_file.name} already; remove it, or choose another folder")
     named = None if scheme is None else open_scheme(scheme)
-    if format is Format.llmeval_scores:
-        records = _llmeval_scores(run, files, model, judge_name, named or LLMEVAL_MED)
-    elif format is Format.llmeval2:
-        records = _llmeval2(run, files, named)
-    elif format in _PUBLISHED or format in _PUBLISHED_IN_FILES:
-        records = _published(run, format, files, named)
+    if format == "llmeval-scores":
+        known = named or LLMEVAL_MED
+        scores = read_llmeval_scores(list(files), model, judge_name, known)
+        oddities = [oddity for oddity in scores.oddities if oddity.about_score]
+        judgments = {run.judgments_file(judge_name): scores.judgments}
+        read = PublishedSet(scores.questions, scores.answers, oddities=oddities)
     else:
-        records = _expert_set(run, format, files, named or open_scheme(SCHEME))
-    for question in records.questions:
-        if problem := records.scheme.problem_with(question.category, question.language):
+        read = _read(format, files)
+        known = named or (read.scheme if (own := _SETS[format].scheme) is None else open_scheme(own))
+        judgments = {run.judgments_file(TEACHER): read.judgments}
+    for question in read.questions:
+        if problem := known.problem_with(question.category, question.language):
             raise InputError(f"question {question.id}: {problem}; choose another --scheme")
-    for path, lines in records.others.items():
-        write_records(path, lines)
-    run.write_questions(records.questions, records.scheme)
-    written = {path: len(lines) for path, lines in records.others.items()}
-    return Converted({**written, run.questions_file: len(records.questions)}, records.oddities)
+    others: dict[Path, Any] = {run.physicians_file: read.scores, run.items_file: read.items, **judgments}
+    others[run.answers_file] = read.answers
+    filled = {path: records for path, records in others.items() if records}
+    for path, records in filled.items():
+        write_records(path, records)
+    run.write_questions(read.questions, known)
+    written = {path: len(records) for path, records in filled.items()}
+    return Converted({**written, run.questions_file: len(read.questions)}, tuple(read.oddities))
 
 
-def _expert_set(run: Run, format: Format, files: Sequence[Path], scheme: Scheme) -> _Records:
-    if format is Format.mediqa2019:
-        experts = read_mediqa2019(list(files))
-    elif len(files) == 2:
-        experts = read_liveqa_med(*files)
-    else:
-        raise InputError("liveqa-med: name two files, the XML of the reference answers and the judged answers")
-    others = {run.physicians_file: experts.scores, run.answers_file: experts.answers}
-    return _Records(experts.questions, scheme, others)
-
-
-def _llmeval_scores(run: Run, files: Sequence[Path], model: str, judge_name: str, scheme: Scheme) -> _Records:
-    scores = read_llmeval_scores(list(files), model, judge_name, scheme)
-    others = {run.judgments_file(judge_name): scores.judgments, run.answers_file: scores.answers}
-    oddities = tuple(oddity for oddity in scores.oddities if oddity.about_score)
-    return _Records(scores.questions, scheme, others, oddities)
-
-
-def _llmeval2(run: Run, files: Sequence[Path], named: Scheme | None) -> _Records:
-    if len(files) != 2:
-        raise InputError("llmeval2: name two files or folders, the people's scores and GPT-4's")
-    read = read_llmeval2(*files)
-    others = {
-        run.physicians_file: read.scores,
-        run.judgments_file(TEACHER): read.judgments,
-        run.answers_file: read.answers,
-    }
-    return _Records(read.questions, named or read.scheme, others, tuple(read.oddities))
-
-
-def _published(run: Run, format: Format, files: Sequence[Path], named: Scheme | None) -> _Records:
-    known: _Published | _InFiles
-    if format in _PUBLISHED_IN_FILES:
-        known = _PUBLISHED_IN_FILES[format]
-        read = known.read(files)
-    elif len(files) == 1:
-        known = _PUBLISHED[format]
-        read = known.read(files[0])
-    else:
-        raise InputError(f"{format.value}: name one file")
+def _read(format: str, files: Sequence[Path]) -> PublishedSet:
+    published = _SETS[format]
+    if published.files is not None and len(files) != (1 if published.files == _ONE else 2):
+        raise InputError(f"{format}: name {published.files}")
+    read = published.read(files) if published.files is None else published.read(*files)
     if not read.questions:
         raise InputError(f"{', '.join(map(str, files))}: no question in it")
-    others: dict[Path, Any] = {
-        run.physicians_file: read.scores,
-        run.items_file: read.items,
-        run.judgments_file(TEACHER): read.judgments,
-        run.answers_file: read.answers,
-    }
-    filled = {path: records for path, records in others.items() if records}
-    return _Records(read.questions, named or open_scheme(known.scheme), filled, tuple(read.oddities))
+    return read

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from medjudge.benchmark.sample import NOTICE, sample_folder
 from medjudge.errors import InputError
-from medjudge.judge.cascade import CascadeRecord
 from medjudge.judge.open import (
     ApiRef,
     FolderRef,
@@ -20,7 +19,7 @@ from medjudge.judge.open import (
     resolve_judge,
     resolve_panel,
 )
-from medjudge.judge.panel import PanelRecord, is_panel
+from medjudge.judge.panel import CascadeRecord, PanelRecord, is_panel
 from medjudge.judge.protocol import Judge
 from medjudge.models.hardware import report_peak_memory
 from medjudge.parallel.group import Group
@@ -38,9 +37,7 @@ from medjudge.workflows.answer import (
     load_before_writing,
 )
 from medjudge.workflows.batch_jobs import judge_by_batch_jobs
-from medjudge.workflows.choice import Choice, chosen
-from medjudge.workflows.defer import Deferred, defer
-from medjudge.workflows.escalate import Cascade, Escalation, escalate, open_cascade
+from medjudge.workflows.escalate import Cascade, Deferred, Escalation, defer, escalate, open_cascade
 from medjudge.workflows.judge import (
     check_judge_engine,
     introduction,
@@ -54,9 +51,11 @@ from medjudge.workflows.preflight import Preflight, preflight
 from medjudge.workflows.processes import check_sharing, join_processes
 from medjudge.workflows.report import Scores, score_run, write_scores
 from medjudge.workflows.run_folder import (
+    Choice,
     OpenedBenchmark,
     add_answers,
     answers_of_files,
+    chosen,
     open_benchmark,
     start_run,
 )

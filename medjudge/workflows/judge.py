@@ -11,11 +11,10 @@ from medjudge.errors import InputError, UnfinishedError, notify
 from medjudge.item_records import ItemJudgment
 from medjudge.judge.api import ApiJudge
 from medjudge.judge.folder import JudgeCard
-from medjudge.judge.identity import stale_temperature
+from medjudge.judge.identity import signed_files, stale_temperature
 from medjudge.judge.inference import require_attention, require_compiler
 from medjudge.judge.open import AnyRef, ApiRef, FolderRef, JudgeOptions, JudgeRef, quantised
 from medjudge.judge.protocol import Assignment, Judge, assignments
-from medjudge.judge.signed import signed_files
 from medjudge.judge.vllm_judge import require_runs_in_vllm
 from medjudge.pair_records import PairJudgment
 from medjudge.parallel.group import Group

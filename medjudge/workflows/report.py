@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 from medjudge.errors import InputError
 from medjudge.files import write_json, write_whole
-from medjudge.judge.cascade import CascadeRecord, read_cascade
 from medjudge.judge.pairs import compared_by
-from medjudge.judge.panel import PanelRecord, read_panel_record
+from medjudge.judge.panel import CascadeRecord, PanelRecord, read_cascade, read_panel_record
 from medjudge.report.boards import BoardKey, board_key
 from medjudge.report.contents import distinct_model_names, distinct_run_names
 from medjudge.report.page import write_page
@@ -30,7 +29,7 @@ from medjudge.validation.usability import (
     usable_table,
 )
 from medjudge.validation.validations import statuses_in
-from medjudge.workflows.which_judge import judge_of_run
+from medjudge.workflows.run_folder import judge_of_run
 
 
 @dataclass(frozen=True)
@@ -281,3 +280,21 @@ def _judged_run(name: str, run: Run, judge_name: str) -> JudgedRun:
 def save_tables(tables: TableText, file: Path) -> None:
     """Writes tables into a file, as a whole or not at all."""
     write_whole(file, tables.text)
+
+
+def export_inspect_logs(run: Path, judge: str | None = None, out: Path | None = None) -> list[Path]:
+    """Writes the judgments of a run as logs of Inspect, one per model.
+
+    Args:
+        judge: Whose judgments; the last one that judged unless given.
+        out: A folder, or a file that ends in `.eval` where one model answered; `RUN/inspect` unless given.
+
+    Raises:
+        InputError: inspect-ai is not installed, or the run has no judgments of the judge.
+    """
+    if find_spec("inspect_ai") is None:
+        raise InputError("export inspect: needs inspect-ai, and Python 3.11 for it; pip install 'medjudge[inspect]'")
+    from medjudge.report.inspect_logs import write_inspect_logs
+
+    folder = Run.existing(run)
+    return write_inspect_logs(folder, judge_of_run(folder, judge), out or folder.path / "inspect")

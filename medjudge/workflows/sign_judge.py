@@ -8,8 +8,8 @@ from typing import NamedTuple
 from medjudge.errors import InputError
 from medjudge.files import read_bytes, replacing
 from medjudge.judge.folder import JudgeCard
+from medjudge.judge.identity import LIST_FILE, SIGNATURE_FILE, SignedFiles, file_list, signed_files
 from medjudge.judge.open import FolderRef, resolve_judge
-from medjudge.judge.signed import LIST_FILE, SIGNATURE_FILE, SignedFiles, file_list, signed_files
 from medjudge.signatures import sign, verify
 
 

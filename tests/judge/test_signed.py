@@ -9,8 +9,8 @@ from minisign import KeyPair
 from tiny_judges import build_ordinal_judge
 
 from medjudge.judge.folder import read_card
+from medjudge.judge.identity import LIST_FILE, SIGNATURE_FILE, signed_files
 from medjudge.judge.open import JudgeOptions, resolve_judge
-from medjudge.judge.signed import LIST_FILE, SIGNATURE_FILE, signed_files
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run
 from medjudge.validation.validations import signature_in

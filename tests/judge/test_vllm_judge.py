@@ -52,7 +52,7 @@ def test_commands_start_and_judges_are_written_with_the_transformers_that_vllm_w
     code = (
         "import sys\n"
         "sys.modules['transformers.decision'] = None\n"
-        "import medjudge.workflows.evaluate, medjudge.workflows.export\n"
+        "import medjudge.workflows.evaluate, medjudge.workflows.report\n"
         "from pathlib import Path\n"
         "from medjudge.judge.decision import write_decision_files\n"
         "from medjudge.models.loading import load_tokenizer\n"

@@ -7,8 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medjudge.models.batching import MemoryLimit, batches_by_length, cut_middle
-from medjudge.models.padding import pad_left, pad_right
+from medjudge.models.batching import MemoryLimit, batches_by_length, cut_middle, pad_left, pad_right
 
 
 @settings(deadline=None)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from medjudge.cli.pair_screen import summary_lines
+from medjudge.cli.study_screens import summary_lines
 from medjudge.pair_records import PairJudgment, PhysicianPair
 from medjudge.store import Run
 from medjudge.validation.comparison import read_pair_study

@@ -13,7 +13,7 @@ from medjudge.benchmark.expert_tables import FLAGS
 from medjudge.benchmark.files import check_file
 from medjudge.errors import InputError
 from medjudge.store import Run
-from medjudge.workflows.data import Format, convert_data
+from medjudge.workflows.data import convert_data
 from medjudge.workflows.distill import distill_training_set
 
 
@@ -52,8 +52,8 @@ def llmeval2_files(folder: Path) -> list[Path]:
 
 
 def test_every_written_file_is_read_by_data_check(tmp_path: Path) -> None:
-    kqa = convert_data(Format.kqa, [kqa_file(tmp_path / "kqa.csv")], tmp_path / "kqa")
-    llmeval2 = convert_data(Format.llmeval2, llmeval2_files(tmp_path), tmp_path / "llmeval2")
+    kqa = convert_data("kqa", [kqa_file(tmp_path / "kqa.csv")], tmp_path / "kqa")
+    llmeval2 = convert_data("llmeval2", llmeval2_files(tmp_path), tmp_path / "llmeval2")
     kinds = {file.name: check_file(file).kind for file in (*kqa.written, *llmeval2.written)}
     assert kinds == {
         "questions.jsonl": "questions",
@@ -174,8 +174,8 @@ def test_a_teacher_and_people_of_one_scheme_are_distilled_together(tmp_path: Pat
     (tmp_path / "NQ.json").write_text(
         json.dumps([{**en, "question": f"who {number}", "judge_fid": number > 4} for number in range(10)])
     )
-    convert_data(Format.halluqa, [tmp_path / "m_output.json"], tmp_path / "zh")
-    convert_data(Format.evouna, [tmp_path / "NQ.json"], tmp_path / "en")
+    convert_data("halluqa", [tmp_path / "m_output.json"], tmp_path / "zh")
+    convert_data("evouna", [tmp_path / "NQ.json"], tmp_path / "en")
     distilled = distill_training_set([tmp_path / "zh", tmp_path / "en"], tmp_path / "set")
     lines = [*distilled.train, *distilled.validation]
     assert Counter((line.question.language, line.source, line.scored_by[0], line.level) for line in lines) == {
@@ -197,9 +197,9 @@ def test_the_docs_and_the_help_name_the_licences(medjudge) -> None:
 
 def test_a_refused_file_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="label_0 is 'Perhaps'"):
-        convert_data(Format.kqa, [kqa_file(tmp_path / "kqa.csv", "Perhaps")], tmp_path / "out")
+        convert_data("kqa", [kqa_file(tmp_path / "kqa.csv", "Perhaps")], tmp_path / "out")
     assert not (tmp_path / "out").exists()
     with pytest.raises(InputError, match="kqa: name one file"):
-        convert_data(Format.kqa, [], tmp_path / "out")
+        convert_data("kqa", [], tmp_path / "out")
     with pytest.raises(InputError, match="name two files or folders"):
-        convert_data(Format.llmeval2, llmeval2_files(tmp_path)[:1], tmp_path / "out")
+        convert_data("llmeval2", llmeval2_files(tmp_path)[:1], tmp_path / "out")

@@ -8,8 +8,8 @@ import pytest
 from medjudge.errors import InputError
 from medjudge.judge.folder import JudgeCard
 from medjudge.judge.open import ApiRef, FolderRef
-from medjudge.workflows.choice import Choice, chosen
 from medjudge.workflows.preflight import preflight
+from medjudge.workflows.run_folder import Choice, chosen
 
 QUESTION = {"id": "q1", "category": "MK", "group": "q1", "prompt": "How much?", "language": "en", "reference": "4 g"}
 ENGLISH = FolderRef(
