@@ -30,23 +30,25 @@ class _Set(NamedTuple):
 
     read: Callable[..., PublishedSet]
     scheme: str | None
-    files: str | None = None
-    """The files that `read` takes one by one, for the message about another number of them; None where it takes all."""
+    number: int = 0
+    """How many files `read` takes, one by one; 0 where it takes all at once."""
+    names: str = "one file"
+    """The files, for the message about another number of them."""
 
 
-_ONE, _MED = "one file", LLMEVAL_MED.name
+_MED = LLMEVAL_MED.name
 _LIVEQA_MED = "two files, the XML of the reference answers and the judged answers"
 _LLMEVAL2 = "two files or folders, the people's scores and GPT-4's"
 _SETS = {
     "mediqa2019": _Set(read_mediqa2019, SCHEME),
-    "liveqa-med": _Set(read_liveqa_med, SCHEME, _LIVEQA_MED),
-    "llmeval2": _Set(read_llmeval2, None, _LLMEVAL2),
-    "healthbench": _Set(read_healthbench, _MED, _ONE),
-    "healthbench-meta": _Set(read_healthbench_meta, _MED, _ONE),
-    "kqa": _Set(read_kqa, SCHEME, _ONE),
-    "morqa": _Set(read_morqa, _MED, _ONE),
-    "oncqa": _Set(read_oncqa, SCHEME, _ONE),
-    "red-teaming": _Set(read_red_teaming, _MED, _ONE),
+    "liveqa-med": _Set(read_liveqa_med, SCHEME, 2, _LIVEQA_MED),
+    "llmeval2": _Set(read_llmeval2, None, 2, _LLMEVAL2),
+    "healthbench": _Set(read_healthbench, _MED, 1),
+    "healthbench-meta": _Set(read_healthbench_meta, _MED, 1),
+    "kqa": _Set(read_kqa, SCHEME, 1),
+    "morqa": _Set(read_morqa, _MED, 1),
+    "oncqa": _Set(read_oncqa, SCHEME, 1),
+    "red-teaming": _Set(read_red_teaming, _MED, 1),
     "halluqa": _Set(read_halluqa, REFERENCE_QA),
     "evouna": _Set(read_evouna, REFERENCE_QA),
     "disc-medllm": _Set(read_disc_medllm, CONSULTATIONS),
@@ -128,9 +130,9 @@ def convert_data(
 
 def _read(format: str, files: Sequence[Path]) -> PublishedSet:
     published = _SETS[format]
-    if published.files is not None and len(files) != (1 if published.files == _ONE else 2):
-        raise InputError(f"{format}: name {published.files}")
-    read = published.read(files) if published.files is None else published.read(*files)
+    if published.number and len(files) != published.number:
+        raise InputError(f"{format}: name {published.names}")
+    read = published.read(*files) if published.number else published.read(files)
     if not read.questions:
         raise InputError(f"{', '.join(map(str, files))}: no question in it")
     return read

@@ -11,6 +11,7 @@ from openpyxl import Workbook
 
 from medjudge.benchmark.expert_tables import FLAGS
 from medjudge.benchmark.files import check_file
+from medjudge.cli.data import Format
 from medjudge.errors import InputError
 from medjudge.store import Run
 from medjudge.workflows.data import convert_data
