@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from decision import decision_request, write_decision_files
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, pipeline
 
 from eval.lib.model_shapes import SIZES, random_model, save_model, timed
@@ -31,7 +32,6 @@ from eval.lib.tiny_models import byte_tokenizer
 from medjudge.answer.conversation import Request
 from medjudge.answer.transformers_engine import TransformersEngine
 from medjudge.benchmark.llmeval_med import read_llmeval_med
-from medjudge.judge.decision import decision_request, write_decision_files
 from medjudge.judge.generative import LABELS, GenerativeJudge, GenerativeSettings
 from medjudge.judge.prompts import encode_prompt
 from medjudge.judge.protocol import Assignment

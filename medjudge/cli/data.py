@@ -109,7 +109,7 @@ def template(
     """Write id, prompt and an empty answer for each question, to fill in for `medjudge eval --answers`."""
     import sys
 
-    from medjudge.workflows.template import answer_template, write_template
+    from medjudge.workflows.data import answer_template, write_template
 
     if out is None:
         sys.stdout.buffer.write(answer_template(benchmark, format.value, scheme))

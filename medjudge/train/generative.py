@@ -19,7 +19,6 @@ from trl import ModelConfig, SFTConfig, SFTTrainer
 from trl.trainer.utils import get_quantization_config
 
 from medjudge.errors import InputError
-from medjudge.judge.decision import write_decision_files
 from medjudge.judge.folder import JudgeCard
 from medjudge.judge.generative import score_token_ids
 from medjudge.judge.label_logits import exact_label_logits
@@ -282,13 +281,10 @@ def readable(model: Any) -> Any:
 
 
 def save_generative(trainer: Any, tokenizer: PreTrainedTokenizerBase, card: JudgeCard, folder: Path) -> None:
-    """Writes adapter, tokenizer and decision files; every process calls it, as under ZeRO-3 each holds a part."""
+    """Writes adapter and tokenizer; every process calls it, as under ZeRO-3 each holds a part."""
     trainer.save_model(str(folder))
     if not trainer.accelerator.is_main_process:
         return
     for name in ("README.md", "training_args.bin"):
         (folder / name).unlink(missing_ok=True)
     tokenizer.save_pretrained(folder)
-    # The decision pipeline would run the judge on a base that is not quantised.
-    if card.quantization is None:
-        write_decision_files(tokenizer, card.temperature, folder, trainer.scheme, card.style)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from medjudge.errors import InputError, notify
+from medjudge.errors import InputError
 from medjudge.files import write_json
 from medjudge.judge.open import (
     AnyRef,
@@ -32,7 +32,7 @@ from medjudge.judge.pairs import (
     physician_pairs_file,
 )
 from medjudge.models.hardware import choose_device
-from medjudge.pair_records import PairJudgment, PairKey, PhysicianPair
+from medjudge.pair_records import PairJudgment, PairKey
 from medjudge.records import AnswerKey, earlier_turns
 from medjudge.screen import progress_bar, say
 from medjudge.statistics.davidson import most_informative
@@ -50,7 +50,7 @@ from medjudge.validation.comparison import (
 from medjudge.workflows.judge import judge_answers
 from medjudge.workflows.label_station import LabelStation
 from medjudge.workflows.panel import check_panel, judge_panel
-from medjudge.workflows.physician_scores import of_unseen, seen_by
+from medjudge.workflows.physician_scores import seen_by, unseen_by
 
 _LISTED = 20
 """The most missing answers that a message lists."""
@@ -165,24 +165,15 @@ def write_pair_study(run: Run, judge_ref: AnyRef, models: Sequence[str], setting
     """
     pairs = pair_judgments(run, judge_ref.name)
     judgments = run.judgments(judge_ref.name)
-    material = PairMaterial(run.questions(), run.answers(), pairs, judgments, _unseen_pairs(run, judge_ref))
+    # A panel's members may have been calibrated on some of the questions, which the run's manifest knows. Agreement on
+    # what a judge has seen would mean nothing.
+    seen = judge_ref.seen | seen_by(run, judge_ref.name)
+    by_physicians = unseen_by(run, judge_ref.name, seen, physician_pairs(run), "physicians' pairs")
+    material = PairMaterial(run.questions(), run.answers(), pairs, judgments, by_physicians)
     how = "pairs" if compares(judge_ref) or (isinstance(judge_ref, ImportedRef) and pairs) else "pointwise"
     study = pair_study(judge_ref.name, how, material, models, settings)  # type: ignore[arg-type]
     write_json(comparison_file(run, judge_ref.name), study.model_dump(mode="json"))
     return study
-
-
-def _unseen_pairs(run: Run, judge_ref: AnyRef) -> list[PhysicianPair]:
-    """Physicians' pairs, but for conversations that the judge was trained on: agreement there would mean nothing."""
-    pairs = physician_pairs(run)
-    # A panel's members may have been calibrated on some of the questions, which the run's manifest knows.
-    unseen = of_unseen(pairs, run.questions(), judge_ref.seen | seen_by(run, judge_ref.name))
-    if len(unseen) < len(pairs):
-        notify(
-            f"judge {judge_ref.name}: was trained or tuned on the questions of {len(pairs) - len(unseen)} of "
-            f"{len(pairs)} physicians' pairs, which are left out"
-        )
-    return unseen
 
 
 def refresh_pair_study(run: Run, judge_ref: AnyRef) -> PairStudy | None:

@@ -83,9 +83,6 @@ class CostEstimate:
             lines.append(f"spent on this run so far: {self.spent_usd:.4f} USD")
         return lines
 
-    def __repr__(self) -> str:
-        return "\n".join(self.summary_lines())
-
 
 @dataclass(frozen=True)
 class PanelCostEstimate:
@@ -103,9 +100,6 @@ class PanelCostEstimate:
         for name, estimate in self.members.items():
             lines += [f"member {name}:", *(f"  {line}" for line in estimate.summary_lines())]
         return lines
-
-    def __repr__(self) -> str:
-        return "\n".join(self.summary_lines())
 
 
 def estimate_cost(request: EvaluationRequest, batch_job: bool = False) -> CostEstimate | PanelCostEstimate:

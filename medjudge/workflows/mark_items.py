@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import TypeGuard
 
-from medjudge.errors import InputError, notify
+from medjudge.errors import InputError
 from medjudge.files import write_json
-from medjudge.item_records import ItemJudgment, ItemScore
+from medjudge.item_records import ItemJudgment
 from medjudge.judge.folder import KINDS
 from medjudge.judge.items import (
     item_assignments,
@@ -22,7 +22,7 @@ from medjudge.store import Run
 from medjudge.text.checklist_items import items_of
 from medjudge.validation.items import ItemMaterial, ItemStudy, PhysicianItemStudy, item_study
 from medjudge.workflows.label_station import LabelStation
-from medjudge.workflows.physician_scores import of_unseen
+from medjudge.workflows.physician_scores import unseen_by
 
 
 def checks_items(judge_ref: AnyRef) -> TypeGuard[JudgeRef]:
@@ -93,9 +93,9 @@ def mark_items(run: Run, judge_ref: JudgeRef, options: JudgeOptions, loaded: Jud
 
 def write_item_study(run: Run, judge_ref: AnyRef) -> ItemStudy:
     """Computes the scores by items from the records of a run, and writes `items/JUDGE.json`."""
-    material = ItemMaterial(
-        run.questions(), run.answers(), item_judgments(run, judge_ref.name), _unseen_scores(run, judge_ref)
-    )
+    # Agreement on conversations that the judge was trained on would mean nothing.
+    scores = unseen_by(run, judge_ref.name, judge_ref.seen, run.item_scores(), "physicians' verdicts on items")
+    material = ItemMaterial(run.questions(), run.answers(), item_judgments(run, judge_ref.name), scores)
     study = item_study(judge_ref.name, material)
     write_json(item_study_file(run, judge_ref.name), study.model_dump(mode="json"))
     return study
@@ -111,15 +111,3 @@ def physicians_items(run: Run, judge_ref: AnyRef) -> PhysicianItemStudy | None:
             say(f"{run.items_file}: {len(marked)} verdicts; `medjudge eval --items` lets this judge check items, too")
         return None
     return write_item_study(run, judge_ref).physicians
-
-
-def _unseen_scores(run: Run, judge_ref: AnyRef) -> list[ItemScore]:
-    """Physicians' verdicts, but for conversations that the judge was trained on: agreement there would mean nothing."""
-    scores = run.item_scores()
-    unseen = of_unseen(scores, run.questions(), judge_ref.seen)
-    if len(unseen) < len(scores):
-        notify(
-            f"judge {judge_ref.name}: was trained or tuned on the questions of {len(scores) - len(unseen)} of "
-            f"{len(scores)} physicians' verdicts on items, which are left out"
-        )
-    return unseen

@@ -81,6 +81,21 @@ def of_unseen(records: Sequence[_Record], questions: Sequence[Question], seen: C
     return [record for record in records if group_of.get(record.question_id) not in seen_groups]
 
 
+def unseen_by(run: Run, judge: str, seen: Collection[str], records: Sequence[_Record], what: str) -> list[_Record]:
+    """As `of_unseen`, with a note on how many are left out.
+
+    Args:
+        what: The records, for the note.
+    """
+    unseen = of_unseen(records, run.questions(), seen)
+    if len(unseen) < len(records):
+        notify(
+            f"judge {judge}: was trained or tuned on the questions of {len(records) - len(unseen)} of {len(records)} "
+            f"{what}, which are left out"
+        )
+    return unseen
+
+
 def earlier_study(since: Path, judge: str, run: Run) -> Earlier:
     """Reads the judgments and physicians' scores of an earlier run, but for conversations that the judge had seen.
 

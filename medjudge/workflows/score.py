@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import overload
+from typing import TypedDict, overload
+
+from typing_extensions import Unpack
 
 from medjudge.chat_api.client import Server
 from medjudge.errors import InputError
@@ -84,6 +86,22 @@ class Score:
         return f"{text}<table>{rows}</table>" if rows else text
 
 
+class About(TypedDict, total=False):
+    """What is known of a question.
+
+    Attributes:
+        reference: A correct answer to compare with; a similarity judge needs one.
+        checklist: What a good answer must hold.
+        category: The category of the scheme whose rubric applies; its first one unless given.
+        language: The question's language; recognized by its script unless given.
+    """
+
+    reference: str | None
+    checklist: str | None
+    category: str | None
+    language: str | None
+
+
 class LoadedJudge:
     """A judge in memory, ready to score answers. `load_judge` makes one.
 
@@ -99,48 +117,18 @@ class LoadedJudge:
         self._scheme = scheme
 
     @overload
-    def score(
-        self,
-        question: str,
-        answer: str,
-        *,
-        reference: str | None = None,
-        checklist: str | None = None,
-        category: str | None = None,
-        language: str | None = None,
-    ) -> Score: ...
+    def score(self, question: str, answer: str, **about: Unpack[About]) -> Score: ...
 
     @overload
-    def score(
-        self,
-        question: str,
-        answer: list[str],
-        *,
-        reference: str | None = None,
-        checklist: str | None = None,
-        category: str | None = None,
-        language: str | None = None,
-    ) -> list[Score]: ...
+    def score(self, question: str, answer: list[str], **about: Unpack[About]) -> list[Score]: ...
 
-    def score(
-        self,
-        question: str,
-        answer: str | list[str],
-        *,
-        reference: str | None = None,
-        checklist: str | None = None,
-        category: str | None = None,
-        language: str | None = None,
-    ) -> Score | list[Score]:
+    def score(self, question: str, answer: str | list[str], **about: Unpack[About]) -> Score | list[Score]:
         """Scores one answer to a question, or several.
 
         Args:
             question: The question.
             answer: The answer, or a list of answers.
-            reference: A correct answer to compare with; a similarity judge needs one.
-            checklist: What a good answer must hold.
-            category: The category of the scheme whose rubric applies; its first one unless given.
-            language: The question's language; recognized by its script unless given.
+            about: What else is known of the question, as `About` names it.
 
         Returns:
             A score, or a list of scores in the order of the answers.
@@ -150,8 +138,8 @@ class LoadedJudge:
         """
         if not question.strip():
             raise InputError("question: is empty")
-        category = category or self._scheme.category_ids[0]
-        language = language or language_of(question, self._scheme.languages)
+        category = about.get("category") or self._scheme.category_ids[0]
+        language = about.get("language") or language_of(question, self._scheme.languages)
         if problem := self._scheme.problem_with(category, language):
             raise InputError(problem)
         record = Question(
@@ -159,8 +147,8 @@ class LoadedJudge:
             category=category,
             group="question",
             prompt=question,
-            reference=reference,
-            checklist=checklist,
+            reference=about.get("reference"),
+            checklist=about.get("checklist"),
             language=language,
         )
         texts = [answer] if isinstance(answer, str) else answer

