@@ -1,9 +1,8 @@
 """`medjudge data`: checks a file before it is used, and converts other formats."""
 
 from collections.abc import Iterator, Sequence
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
 import typer
 
@@ -18,31 +17,23 @@ MOST_LINES, MOST_PLACES = 20, 3
 app = typer.Typer(help="Check a file, or convert other formats.", no_args_is_help=True, rich_markup_mode="rich")
 
 
-class Format(str, Enum):
-    """Formats that `convert` reads."""
-
-    mediqa2019 = "mediqa2019"
-    liveqa_med = "liveqa-med"
-    llmeval_scores = "llmeval-scores"
-    llmeval2 = "llmeval2"
-    healthbench = "healthbench"
-    healthbench_meta = "healthbench-meta"
-    kqa = "kqa"
-    morqa = "morqa"
-    oncqa = "oncqa"
-    red_teaming = "red-teaming"
-    halluqa = "halluqa"
-    evouna = "evouna"
-    disc_medllm = "disc-medllm"
-    liveqa_2479 = "liveqa-2479"
-
-
-class TemplateFormat(str, Enum):
-    """Formats that `template` writes."""
-
-    jsonl = "jsonl"
-    csv = "csv"
-    xlsx = "xlsx"
+Format = Literal[
+    "mediqa2019",
+    "liveqa-med",
+    "llmeval-scores",
+    "llmeval2",
+    "healthbench",
+    "healthbench-meta",
+    "kqa",
+    "morqa",
+    "oncqa",
+    "red-teaming",
+    "halluqa",
+    "evouna",
+    "disc-medllm",
+    "liveqa-2479",
+]
+"""Formats that `convert` reads."""
 
 
 @app.command("check")
@@ -97,9 +88,9 @@ def check(
 @app.command("template")
 def template(
     benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help="As for `medjudge eval --benchmark`.")],
-    format: Annotated[TemplateFormat, typer.Option(metavar="jsonl|csv|xlsx", help="Format of the file.")] = (
-        TemplateFormat.jsonl
-    ),
+    format: Annotated[
+        Literal["jsonl", "csv", "xlsx"], typer.Option(metavar="jsonl|csv|xlsx", help="Format of the file.")
+    ] = "jsonl",
     out: Annotated[
         Optional[Path], typer.Option(metavar="FILE", help="The file. Default: stdout, which xlsx cannot take.")
     ] = None,
@@ -112,10 +103,10 @@ def template(
     from medjudge.workflows.data import answer_template, write_template
 
     if out is None:
-        sys.stdout.buffer.write(answer_template(benchmark, format.value, scheme))
+        sys.stdout.buffer.write(answer_template(benchmark, format, scheme))
         sys.stdout.buffer.flush()
     else:
-        print(f"{out}: {write_template(benchmark, format.value, out, scheme)} questions")
+        print(f"{out}: {write_template(benchmark, format, out, scheme)} questions")
 
 
 @app.command("convert")
@@ -143,7 +134,7 @@ def convert(
     from medjudge.cli.output import console, print_json
     from medjudge.workflows.data import convert_data
 
-    converted = convert_data(format.value, files, out, model=model, judge=judge, scheme=scheme)
+    converted = convert_data(format, files, out, model=model, judge=judge, scheme=scheme)
     if as_json:
         print_json(converted.as_json())
     screen = console(as_json)

@@ -8,9 +8,8 @@ the default: `seed: Seed = 0`.
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, field, fields
-from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, Optional, get_type_hints
+from typing import Annotated, Any, Literal, Optional, get_type_hints
 
 import typer
 
@@ -221,13 +220,7 @@ PublicUrl = Annotated[
 ]
 
 
-class Language(str, Enum):
-    """Languages of the report's pages."""
-
-    en = "en"
-    zh = "zh"
-
-
+Language = Literal["en", "zh"]
 PageLanguage = Annotated[Language, typer.Option("--lang", metavar="en|zh", help="Language of the report.")]
 
 

@@ -17,7 +17,7 @@ _TABLES = "Tables for papers"
 
 
 class TableKind(str, Enum):
-    """Tables of `--table`."""
+    """Tables of `--table`; typer knows no list of literals."""
 
     leaderboard = "leaderboard"
     subcategories = "subcategories"
@@ -33,7 +33,7 @@ class ReportOptions:
     html: Optional[Path] = option(None, "FILE", "The page. Default: report.html in the first run.")
     plots: Optional[Path] = option(None, "FOLDER", "Also write the plots, each as SVG and PNG.")
     since: Optional[Path] = option(None, "RUN", "An earlier run: the page says what changed since then.")
-    language: options.PageLanguage = options.Language.en
+    language: options.PageLanguage = "en"
     format: Optional[Literal["csv", "latex", "markdown"]] = option(
         None, "csv|latex|markdown", "Write no page, only tables in the paper's layout.", _TABLES
     )
@@ -62,7 +62,7 @@ def report(options: ReportOptions) -> None:
         raise InputError(f"--out {out}: is a folder; name the file in it that is to be written")
     from medjudge.workflows.report import tables_for_papers, write_report
 
-    runs, judge, language = options.runs, options.judge, options.language.value
+    runs, judge, language = options.runs, options.judge, options.language
     if format is not None:
         kinds = [table.value for table in options.tables or []]
         _write_tables(tables_for_papers(runs, format, kinds, judge), out)

@@ -12,7 +12,7 @@ from medjudge.errors import notify
 
 def serve(
     runs: Annotated[Path, typer.Argument(metavar="RUNS", help="Folder that holds run folders.", show_default=False)],
-    language: options.PageLanguage = options.Language.en,
+    language: options.PageLanguage = "en",
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="0 uses a free port.")] = 8765,
     host: options.Host = "127.0.0.1",
     certificate: options.Certificate = None,
@@ -29,7 +29,7 @@ def serve(
     from medjudge.workflows.serve_site import open_run_pages
 
     network = Network(host, port, certificate, key, public_url)
-    pages = open_run_pages(runs, network=network, language=language.value)
+    pages = open_run_pages(runs, network=network, language=language)
     if as_json:
         print_json({"address": pages.listener.address, "runs": pages.runs})
     else:

@@ -1,10 +1,9 @@
 """`medjudge validate`: a judge against physicians' scores."""
 
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Literal, Optional
 
 import typer
 
@@ -19,20 +18,6 @@ if TYPE_CHECKING:
     from medjudge.workflows.validate import MarksStudy, ValidateOptions
 
 _SCORES, _MORE, _STATISTICS = "Physicians' scores", "Further questions", "Statistics"
-
-
-class IntervalMethod(str, Enum):
-    """Kinds of bootstrap interval."""
-
-    bca = "bca"
-    percentile = "percentile"
-
-
-class Part(str, Enum):
-    """What `--leave-out` keeps from the judge."""
-
-    model = "model"
-    category = "category"
 
 
 @dataclass(kw_only=True)
@@ -72,7 +57,9 @@ class Validate(groups.Screen, groups.LocalJudging):
     false_alarm_rate: float = rare(
         0.05, "SHARE", "--since: how often an unchanged judge raises an alarm.", _MORE, min=0.001, max=0.5
     )
-    leave_out: Optional[Part] = option(None, None, "Train again without each model or category in turn.", _MORE)
+    leave_out: Optional[Literal["model", "category"]] = option(
+        None, None, "Train again without each model or category in turn.", _MORE
+    )
     config: Optional[str] = rare(
         None,
         "NAME|FILE",
@@ -88,7 +75,7 @@ class Validate(groups.Screen, groups.LocalJudging):
     )
     scheme: options.Scheme = None
     error_rate: float = rare(0.1, "SHARE", "How often a conformal set may miss.", _STATISTICS, min=0.001, max=0.999)
-    interval: IntervalMethod = rare(IntervalMethod.bca, None, "Kind of bootstrap interval.", _STATISTICS)
+    interval: Literal["bca", "percentile"] = rare("bca", None, "Kind of bootstrap interval.", _STATISTICS)
     resamples: int = rare(10_000, "N", "Bootstrap resamples.", _STATISTICS, min=100)
     seed: options.Seed = 0
 
@@ -100,10 +87,10 @@ class Validate(groups.Screen, groups.LocalJudging):
             return None
         if self.config is None or self.training_set is None:
             raise InputError(
-                f"--leave-out {self.leave_out.value}: give --config NAME and --training-set FOLDER, which the folds "
+                f"--leave-out {self.leave_out}: give --config NAME and --training-set FOLDER, which the folds "
                 "are trained from"
             )
-        return LeaveOut(self.leave_out.value, config_file(self.config), self.training_set)
+        return LeaveOut(self.leave_out, config_file(self.config), self.training_set)
 
     def study(self) -> "ValidateOptions":
         """The options of `validate_run`."""
@@ -121,7 +108,7 @@ class Validate(groups.Screen, groups.LocalJudging):
             since=self.since,
             false_alarm_rate=self.false_alarm_rate,
             leave_out=self.leaves_out(),
-            settings=Settings(self.resamples, self.seed, self.interval.value, self.error_rate, self.plan_width),
+            settings=Settings(self.resamples, self.seed, self.interval, self.error_rate, self.plan_width),
             judging=self.judging(),
             offline=self.offline,
         )

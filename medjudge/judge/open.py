@@ -96,11 +96,6 @@ class FolderRef:
         """The ids of the questions that the judge was trained or tuned on."""
         return frozenset(self.card.trained_on.seen())
 
-    @property
-    def members(self) -> tuple["FolderRef"]:
-        """The judges that score: the judge itself."""
-        return (self,)
-
     def identity(self, options: JudgeOptions, scheme: Scheme) -> str:
         """The sha256 of everything that changes the judge's scores.
 
@@ -140,11 +135,6 @@ class ApiRef:
     def name(self) -> str:
         return file_name(self.model)
 
-    @property
-    def members(self) -> tuple["ApiRef"]:
-        """The judges that score: the judge itself."""
-        return (self,)
-
     def served(self, options: JudgeOptions) -> list[str | None]:
         """The part of the identity that the server decides: model, address, and thinking where that is switched."""
         thinking = options.replies.thinking
@@ -179,11 +169,6 @@ class ImportedRef:
     seen: frozenset[str] = frozenset()
     kind = "known by its scores only"
 
-    @property
-    def members(self) -> tuple["ImportedRef"]:
-        """The judges that score: the judge itself."""
-        return (self,)
-
     def rubrics_sha256(self, scheme: Scheme) -> str:
         """Empty: what the judge read is not known."""
         return ""
@@ -216,6 +201,11 @@ class PanelRef:
 
 
 AnyRef = MemberRef | PanelRef
+
+
+def members_of(judge_ref: AnyRef) -> tuple[MemberRef, ...]:
+    """The judges that score: those of a panel, or the judge itself."""
+    return judge_ref.members if isinstance(judge_ref, PanelRef) else (judge_ref,)
 
 
 def quantised(judge_ref: FolderRef, name: str) -> FolderRef:
@@ -295,8 +285,8 @@ def resolve_judge(spec: str, run: Run | None = None) -> MemberRef:
         return ImportedRef(spec, frozenset(entry.get("seen_question_ids", ()) if entry else ()))
     if model := server_model(spec, "--judge"):
         return ApiRef(model)
-    if spec.startswith(PREFIX):
-        folder = untuned_folder(spec.removeprefix(PREFIX))
+    if spec.startswith(_UNTUNED):
+        folder = untuned_folder(spec.removeprefix(_UNTUNED))
     elif spec == "local":
         folder = _local_folder()
     elif spec in _PACKAGED:
@@ -350,14 +340,14 @@ def check_servers(judge_ref: AnyRef, options: JudgeOptions, offline: bool, optio
     Raises:
         InputError: There is no key, --offline forbids the server, or there is a limit on costs and no price.
     """
-    for member in judge_ref.members:
+    for member in members_of(judge_ref):
         if isinstance(member, ApiRef):
             check_server(
                 f"{option} openai:{member.model}", member.model, options.server.base_url, offline, options.limit
             )
 
 
-PREFIX = "base:"
+_UNTUNED = "base:"
 _LONGEST = 8192
 """Tokens of the longest prompt; many windows are longer than any memory."""
 

@@ -16,6 +16,7 @@ from medjudge.judge.open import (
     JudgeRef,
     PanelRef,
     check_servers,
+    members_of,
     resolve_judge,
     resolve_panel,
 )
@@ -333,7 +334,7 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     judge_ref = resolve_panel(request.judge, run) if is_panel(request.judge) else resolve_judge(request.judge)
     check_judge_engine(judge_ref, judging)
     judge_ref = with_inference(judge_ref, judging)
-    apis = [f"--judge {request.judge}" for member in judge_ref.members if isinstance(member, ApiRef)]
+    apis = [f"--judge {request.judge}" for member in members_of(judge_ref) if isinstance(member, ApiRef)]
     if escalation is not None:
         apis.append(f"--escalate-to {escalation.to}")
     if judging.replies.tokens is not None and not apis:
@@ -440,7 +441,7 @@ def _answered(prepared: Prepared, introduced: bool) -> Iterator[None]:
             start_run(run, benchmark.questions, benchmark.scheme, benchmark.source, command)
             if benchmark.source == "sample":
                 run.update_manifest(notes=[NOTICE])
-            for member in prepared.judge_ref.members:
+            for member in members_of(prepared.judge_ref):
                 if not isinstance(member, ImportedRef):
                     require_same_judge(run, member, judging)
             if prepared.cascade is not None:

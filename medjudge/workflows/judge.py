@@ -13,7 +13,7 @@ from medjudge.judge.api import ApiJudge
 from medjudge.judge.folder import JudgeCard
 from medjudge.judge.identity import signed_files, stale_temperature
 from medjudge.judge.inference import require_attention, require_compiler
-from medjudge.judge.open import AnyRef, ApiRef, FolderRef, JudgeOptions, JudgeRef, quantised
+from medjudge.judge.open import AnyRef, ApiRef, FolderRef, JudgeOptions, JudgeRef, members_of, quantised
 from medjudge.judge.protocol import Assignment, Judge, assignments
 from medjudge.judge.vllm_judge import require_runs_in_vllm
 from medjudge.pair_records import PairJudgment
@@ -122,7 +122,7 @@ def check_judge_engine(judge_ref: AnyRef, options: JudgeOptions) -> None:
         InputError: It cannot, or is not installed.
     """
     check_engine(options.engine, options.device, "--judge-engine" if options.engine == "vllm" else "--engine")
-    for member in judge_ref.members:
+    for member in members_of(judge_ref):
         if options.engine == "vllm" and isinstance(member, FolderRef):
             require_runs_in_vllm(member.folder, member.card)
 
@@ -141,7 +141,7 @@ def with_inference(judge_ref: _Ref, options: JudgeOptions) -> _Ref | FolderRef:
     given = [option for option, value in asked.items() if value is not None]
     if not given:
         return judge_ref
-    if not any(member.kind == "generative" for member in judge_ref.members):
+    if not any(member.kind == "generative" for member in members_of(judge_ref)):
         kind = f"of kind {judge_ref.kind}" if isinstance(judge_ref, FolderRef) else "none"
         raise InputError(f"{given[0]}: is for generative judges, and judge {judge_ref.name} is {kind}")
     if options.engine == "vllm":

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from batch_server import BatchServer
+from calls import refused
 
 from medjudge.store import Run
 
@@ -63,9 +64,7 @@ def test_submit_leave_collect_and_ask_again_only_what_ran_out_of_time(eval_batch
     done = eval_batch("--batch", "--json")
     assert json.loads(done.stdout)["under_way"] == ["batch batch_0: in_progress, 0 of 8 done"]
     # A judgment that a batch may bring is not made on the side.
-    done = eval_batch()
-    assert done.returncode == 2
-    assert "batch_0 of gpt-4o is not collected yet" in done.stderr
+    refused(eval_batch(), "batch_0 of gpt-4o is not collected yet")
 
     def first(body: dict) -> dict | None:
         odd = {
@@ -212,12 +211,11 @@ def test_a_dry_run_asks_nothing_needs_no_key_and_writes_nothing(eval_batch, serv
 
 def test_options_that_make_no_sense_are_refused(medjudge, tmp_path) -> None:
     for options in (["--batch"], ["--dry-run"], ["--batch", "--wait"]):
-        done = medjudge("eval", "--judge", "similarity", *options)
-        assert done.returncode == 2
-        assert "for an openai: judge" in done.stderr
+        refused(medjudge("eval", "--judge", "similarity", *options), "for an openai: judge")
     done = medjudge("eval", "--judge", "openai:x", "--wait", OPENAI_API_KEY="x")
     assert "belongs to --batch" in done.stderr
-    done = medjudge("eval", "--judge", "openai:unheard-of", "--max-cost", "1", OPENAI_API_KEY="x")
-    assert done.returncode == 2
-    assert "no price of unheard-of; write a line like" in done.stderr
+    refused(
+        medjudge("eval", "--judge", "openai:unheard-of", "--max-cost", "1", OPENAI_API_KEY="x"),
+        "no price of unheard-of; write a line like",
+    )
     assert not (tmp_path / "runs" / "sample" / "judgments" / "unheard-of.jsonl").exists()

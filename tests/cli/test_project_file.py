@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from calls import refused
 from chat_server import completion
 
 from medjudge.annotate.add_scores import add_scores
@@ -155,9 +156,7 @@ def test_a_wrong_file_is_one_line(entries: dict, message: str, medjudge: Callabl
 
 
 def test_run_without_a_file_and_init_beside_one(medjudge: Callable, tmp_path: Path) -> None:
-    missing = medjudge("run")
-    assert missing.returncode == 2
-    assert "medjudge.yaml: no such file or directory; `medjudge init` writes one" in missing.stderr
+    refused(medjudge("run"), "medjudge.yaml: no such file or directory; `medjudge init` writes one")
     names = ["--benchmark", "my questions.jsonl", "--model", "openai:gpt", "--rater", "no", "--rater", "王医生"]
     assert json.loads(medjudge("init", *names, "--json").stdout) == {"file": "medjudge.yaml"}
     written = yaml.safe_load((tmp_path / "medjudge.yaml").read_text())

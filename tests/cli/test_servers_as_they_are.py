@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from calls import refused
 from chat_server import Act, ChatServer, completion, failure
 
 from medjudge.chat_api.transport import server_address
@@ -144,9 +145,7 @@ def test_thinking_of_a_judge_is_sent_and_is_part_of_it(medjudge, judging, chat_s
     command = [*judging, "--base-url", server.url]
     assert medjudge(*command, "--thinking", "off").returncode == 0
     assert {body["chat_template_kwargs"]["enable_thinking"] for body in server.asked} == {False}
-    done = medjudge(*command)
-    assert done.returncode == 2
-    assert "thinking off, and not gpt at" in done.stderr
+    refused(medjudge(*command), "thinking off, and not gpt at")
     assert medjudge(*command, "--thinking", "off").returncode == 0
     assert len(server.asked) == 4
 
@@ -163,9 +162,7 @@ def test_the_limit_of_a_judges_reply_is_in_the_estimate_and_for_api_judges_only(
     done = medjudge(*judging, "--judge-tokens", "500", "--dry-run", "--json")
     assert json.loads(done.stdout)["tokens_out"]["at_most"] == 4 * 500
     local = ["similarity" if word == "openai:gpt" else word for word in judging]
-    done = medjudge(*local, "--judge-tokens", "500")
-    assert done.returncode == 2
-    assert "--judge-tokens: is for openai: judges, and similarity is none" in done.stderr
+    refused(medjudge(*local, "--judge-tokens", "500"), "--judge-tokens: is for openai: judges, and similarity is none")
 
 
 def test_no_key_is_in_an_address_that_is_recorded(medjudge, judging, chat_server, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from calls import refused
 from minisign import KeyPair
 from tiny_judges import build_ordinal_judge
 
@@ -76,17 +77,12 @@ def test_another_key_and_a_rewritten_list_are_refused(
     medjudge("judge", "sign", judge, "--key", key)
     other = tmp_path / "other.pub"
     other.write_bytes(bytes(KeyPair.generate().public_key))
-    refused = medjudge("judge", "verify", judge, "--key", other)
-    assert refused.returncode == 2
-    assert f"--key {other}: " in refused.stderr
-    assert "do not trust this judge" in refused.stderr
+    refused(medjudge("judge", "verify", judge, "--key", other), f"--key {other}: ", "do not trust this judge")
     # Whoever changes a file and the list beside it cannot sign the list.
     (judge / LIST_FILE).write_bytes((judge / LIST_FILE).read_bytes() + b"\n")
     assert medjudge("judge", "verify", judge, "--key", key.with_suffix(".pub")).returncode == 2
     (judge / SIGNATURE_FILE).unlink()
-    refused = medjudge("judge", "verify", judge, "--key", key.with_suffix(".pub"))
-    assert refused.returncode == 2
-    assert "not signed, and --key" in refused.stderr
+    refused(medjudge("judge", "verify", judge, "--key", key.with_suffix(".pub")), "not signed, and --key")
 
 
 def test_the_first_line_of_a_run_says_whether_the_judge_is_signed(

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from calls import refused
 from chat_server import completion, failure
 from tiny_models import build_generative_judge
 
@@ -239,9 +240,7 @@ def test_pairs_and_single_scores_are_shown_beside_each_other_and_physicians(
     ],
 )
 def test_wrong_options_are_refused(medjudge, small_run: Path, options: tuple[str, ...], message: str) -> None:
-    done = medjudge("compare", small_run, *options)
-    assert done.returncode == 2
-    assert message in done.stderr
+    refused(medjudge("compare", small_run, *options), message)
     assert not (small_run / "pairs").exists()
 
 
@@ -249,27 +248,24 @@ def test_a_pair_with_one_answer_missing_is_refused_with_all_of_them(medjudge, sm
     file = small_run / "answers.jsonl"
     lines = file.read_text().splitlines()
     file.write_text("\n".join(lines[1:5] + lines[6:]) + "\n")
-    done = medjudge("compare", small_run, "--judge", "built-in")
-    assert done.returncode == 2
-    assert "2 answers are missing in pairs" in done.stderr
-    assert "question MK-en-01, sample 0: no answer of model-a" in done.stderr
-    assert "nothing was judged" in done.stderr
+    refused(
+        medjudge("compare", small_run, "--judge", "built-in"),
+        "2 answers are missing in pairs",
+        "question MK-en-01, sample 0: no answer of model-a",
+        "nothing was judged",
+    )
     assert not (small_run / "judgments").exists()
 
 
 def test_a_run_with_one_model_is_refused(medjudge, small_run: Path) -> None:
     file = small_run / "answers.jsonl"
     file.write_text("\n".join(line for line in file.read_text().splitlines() if '"model-a"' in line) + "\n")
-    done = medjudge("compare", small_run)
-    assert done.returncode == 2
-    assert "answers of 1 model, and a comparison needs two" in done.stderr
+    refused(medjudge("compare", small_run), "answers of 1 model, and a comparison needs two")
 
 
 def test_other_prompts_or_another_judge_of_this_name_do_not_mix(medjudge, chat_server, small_run: Path) -> None:
     server = chat_server(judge_by_level(small_run))
     compared(medjudge, small_run, server.url, "--budget", 2)
     other = chat_server(judge_by_level(small_run))
-    done = compared(medjudge, small_run, other.url)
-    assert done.returncode == 2
-    assert "by another judge or server of this name" in done.stderr
+    refused(compared(medjudge, small_run, other.url), "by another judge or server of this name")
     assert other.asked == []

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from calls import refused
 
 from medjudge.benchmark.llmeval2 import scheme_of
 from medjudge.errors import InputError
@@ -40,15 +41,13 @@ def test_a_scheme_is_chosen_for_a_run_that_keeps_none(medjudge, sample_run: Path
     file = sample_run / "questions.jsonl"
     consumer_questions = re.sub(r'"category": ?"\w+"', '"category":"CHQ"', file.read_text(encoding="utf-8"))
     file.write_text(consumer_questions.replace('"zh"', '"en"'), encoding="utf-8")
-    refused = medjudge("distill", sample_run, "--out", "data")
-    assert refused.returncode == 2
-    assert "CHQ" in refused.stderr
+    refused(medjudge("distill", sample_run, "--out", "data"), "CHQ")
     done = medjudge("distill", sample_run, "--out", "data", "--scheme", "consumer-health", "--json")
     assert done.returncode == 0, done.stderr
     assert read_scheme(tmp_path / "data" / "scheme.json") == open_scheme("consumer-health")
-    again = medjudge("distill", sample_run, "--out", "again", "--scheme", "llmeval-med")
-    assert again.returncode == 2
-    assert "keeps a copy of another scheme" in again.stderr
+    refused(
+        medjudge("distill", sample_run, "--out", "again", "--scheme", "llmeval-med"), "keeps a copy of another scheme"
+    )
 
 
 def test_quiet_shows_the_result_only(medjudge, sample_run: Path) -> None:

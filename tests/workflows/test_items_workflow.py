@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from calls import refused
 from chat_server import completion
 from tiny_judges import build_ordinal_judge
 from tiny_models import build_generative_judge
@@ -190,12 +191,14 @@ def test_a_physician_who_marked_only_items_is_enough_to_validate(medjudge, chat_
     assert medjudge("report", folder).returncode == 0
     assert "Items against physicians" in (folder / "report.html").read_text()
     # What needs levels says so, and a judge without verdicts is told how to get some.
-    gated = medjudge("validate", folder, *known, "--probes", OPENAI_API_KEY="of no value")
-    assert gated.returncode == 2
-    assert "has no physician_scores.jsonl; give --physicians FILE" in gated.stderr
-    blank = medjudge("validate", folder, "--judge", "similarity")
-    assert blank.returncode == 2
-    assert "can be compared with this judge; for verdicts on items run `medjudge eval --items` with it" in blank.stderr
+    refused(
+        medjudge("validate", folder, *known, "--probes", OPENAI_API_KEY="of no value"),
+        "has no physician_scores.jsonl; give --physicians FILE",
+    )
+    refused(
+        medjudge("validate", folder, "--judge", "similarity"),
+        "can be compared with this judge; for verdicts on items run `medjudge eval --items` with it",
+    )
 
 
 def test_a_generative_judge_checks_items_beside_its_scores(medjudge, tiny_lm, asked, tmp_path) -> None:
@@ -215,26 +218,29 @@ def test_what_items_cannot_be_used_with_is_refused_before_anything_is_written(
     questions, answers = asked
     options = ("--answers", answers, "--run", tmp_path / "run", "--items")
     levels_only = build_ordinal_judge(tmp_path / "levels-only", tiny_encoder)
-    done = medjudge("eval", "--benchmark", questions, "--judge", levels_only, *options)
-    assert done.returncode == 2
-    assert "--items: judge levels-only (ordinal) gives no verdicts on items" in done.stderr
+    refused(
+        medjudge("eval", "--benchmark", questions, "--judge", levels_only, *options),
+        "--items: judge levels-only (ordinal) gives no verdicts on items",
+    )
     (levels_only / "head.safetensors").write_bytes(b"cut")
     done = medjudge("eval", "--benchmark", questions, "--judge", levels_only, *options)
     assert done.returncode == 2
     assert "levels-only" in done.stderr
     assert "Traceback" not in done.stderr
-    done = medjudge("eval", "--benchmark", questions, "--judge", "similarity", *options)
-    assert done.returncode == 2
-    assert "--items: judge similarity (similarity) gives no verdicts on items" in done.stderr
-    done = medjudge("eval", "--benchmark", questions, "--judge", "panel:similarity,built-in", *options)
-    assert done.returncode == 2
-    assert "panel-similarity+built-in (a panel) gives no verdicts on items; name an openai: judge" in done.stderr
+    refused(
+        medjudge("eval", "--benchmark", questions, "--judge", "similarity", *options),
+        "--items: judge similarity (similarity) gives no verdicts on items",
+    )
+    refused(
+        medjudge("eval", "--benchmark", questions, "--judge", "panel:similarity,built-in", *options),
+        "panel-similarity+built-in (a panel) gives no verdicts on items; name an openai: judge",
+    )
     one = jsonl("bare.jsonl", {"id": "plain", "category": "MK", "prompt": "Why?"})
     given = jsonl("given.jsonl", {"question_id": "plain", "model": "m", "text": "So."})
     bare = ("--benchmark", one, "--answers", given, "--judge", "openai:gpt", "--run", tmp_path / "run", "--items")
-    done = medjudge("eval", *bare, OPENAI_API_KEY="of no value")
-    assert done.returncode == 2
-    assert "--items: no question has items or a numbered checklist" in done.stderr
+    refused(
+        medjudge("eval", *bare, OPENAI_API_KEY="of no value"), "--items: no question has items or a numbered checklist"
+    )
     done = medjudge("eval", *bare, "--batch", OPENAI_API_KEY="of no value")
     assert done.returncode == 2
     assert not (tmp_path / "run").exists()
@@ -258,9 +264,10 @@ def test_a_dry_run_counts_the_requests_for_items_and_sends_none(medjudge, chat_s
 
 def test_items_in_a_batch_are_refused_with_what_to_do_instead(medjudge, asked, tmp_path: Path) -> None:
     for more in ((), ("--dry-run",)):
-        refused = evaluated(medjudge, asked, "http://127.0.0.1:9", tmp_path / "run", "--batch", *more)
-        assert refused.returncode == 2
-        assert "--batch: not with --items" in refused.stderr
+        refused(
+            evaluated(medjudge, asked, "http://127.0.0.1:9", tmp_path / "run", "--batch", *more),
+            "--batch: not with --items",
+        )
         assert not (tmp_path / "run").exists()
     assert (
         "collect the batch first, and add --items without --batch"

@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from calls import refused
 from example_bundle import ABOUT
 
 from medjudge import __file__ as package_file
@@ -71,9 +72,9 @@ def test_a_bundle_judges_without_a_network_as_with_one(medjudge, tmp_path: Path)
 
 
 def test_a_judge_on_a_server_cannot_be_packed(medjudge, tmp_path: Path) -> None:
-    done = medjudge("pack", "--judge", "openai:gpt-4o", "--benchmark", "sample", "--out", "b.tar")
-    assert done.returncode == 2
-    assert "needs a judge folder" in done.stderr
+    refused(
+        medjudge("pack", "--judge", "openai:gpt-4o", "--benchmark", "sample", "--out", "b.tar"), "needs a judge folder"
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -89,9 +90,7 @@ def test_links_and_pickles_in_a_judge_folder_are_refused_and_other_files_left_ou
         ("notes.md", "notes.md: a link"),
     ):
         (judge / name).symlink_to("/etc/passwd")
-        refused = medjudge("pack", "--judge", judge, "--benchmark", "sample", "--out", "c.tar")
-        assert refused.returncode == 2
-        assert reason in refused.stderr
+        refused(medjudge("pack", "--judge", judge, "--benchmark", "sample", "--out", "c.tar"), reason)
         (judge / name).unlink()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b.tar", "mine"]
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from calls import refused
 
 from medjudge.errors import InputError
 from medjudge.judge.folder import JudgeCard
@@ -46,18 +47,12 @@ def test_eval_refuses_before_it_writes_anything(medjudge, jsonl, tmp_path) -> No
     questions = jsonl("questions.jsonl", {**QUESTION, "prompt": "多少?", "language": "zh", "reference": None})
     answers = jsonl("answers.jsonl", {"question_id": "q1", "model": "m", "text": "4 g"})
     asked = ("eval", "--benchmark", questions, "--judge", "similarity", "--answers")
-    done = medjudge(*asked, answers)
-    assert done.returncode == 2
-    assert "can read 0 of 1 answered questions" in done.stderr
+    refused(medjudge(*asked, answers), "can read 0 of 1 answered questions")
     empty = tmp_path / "empty.jsonl"
     empty.write_text("")
-    done = medjudge(*asked, empty)
-    assert done.returncode == 2
-    assert "no answer in it" in done.stderr
+    refused(medjudge(*asked, empty), "no answer in it")
     strangers = jsonl("strangers.jsonl", *[{"question_id": f"x{n}", "model": "m", "text": "x"} for n in range(3)])
-    done = medjudge(*asked, strangers)
-    assert done.returncode == 2
-    assert "(3 of 3 answers belong to none); its ids look like 'q1'" in done.stderr
+    refused(medjudge(*asked, strangers), "(3 of 3 answers belong to none); its ids look like 'q1'")
     assert not (tmp_path / "runs").exists()
 
 
