@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -92,6 +92,9 @@ def _read_file(path: Path) -> NamedPanel:
 
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+
+_Record = TypeVar("_Record", bound=_Model)
 
 
 class MemberFit(_Model):
@@ -206,23 +209,6 @@ def read_fit(file: Path) -> PanelFit:
         raise InputError(f"{file}: {first_problem(error)}; remove the file to calibrate the panel again") from None
 
 
-def read_panel_record(run: Run, judge: str) -> PanelRecord | None:
-    """What the panel of this name did in a run; None where no panel has this name.
-
-    Raises:
-        InputError: The entry of `run.json` is not such a record.
-    """
-    recorded: Any = run.manifest().get("judges", {}).get(judge, {}).get("panel")
-    if recorded is None:
-        return None
-    try:
-        return PanelRecord.model_validate(recorded)
-    except ValidationError as error:
-        raise InputError(
-            f"{run.manifest_file}: judges.{judge}.panel: {first_problem(error)}; run `medjudge eval` again"
-        ) from None
-
-
 class Stage(_Model):
     """One judge of a cascade: how many answers it judged, on how many of them it settled whether they are usable.
 
@@ -267,19 +253,28 @@ class CascadeRecord(_Model):
         return f"Error rate {self.error_rate:g}: {stages}; {self.for_people} left to people ({self.file}){again}"
 
 
+def read_panel_record(run: Run, judge: str) -> PanelRecord | None:
+    """What the panel of this name did in a run; None where no panel has this name.
+
+    Raises:
+        InputError: The entry of `run.json` is not such a record.
+    """
+    return _recorded(run, judge, "panel", PanelRecord, "medjudge eval")
+
+
 def read_cascade(run: Run, judge: str) -> CascadeRecord | None:
     """What the cascade of this name did in a run; None where no cascade has this name.
 
     Raises:
         InputError: The entry of `run.json` is not such a record.
     """
-    recorded = run.manifest().get("judges", {}).get(judge, {}).get("cascade")
-    if recorded is None:
-        return None
+    return _recorded(run, judge, "cascade", CascadeRecord, "medjudge eval --escalate-to")
+
+
+def _recorded(run: Run, judge: str, name: str, record: type[_Record], command: str) -> _Record | None:
+    recorded: Any = run.manifest().get("judges", {}).get(judge, {}).get(name)
     try:
-        return CascadeRecord.model_validate(recorded)
+        return None if recorded is None else record.model_validate(recorded)
     except ValidationError as error:
-        raise InputError(
-            f"{run.manifest_file}: judges.{judge}.cascade: {first_problem(error)}; run `medjudge eval --escalate-to` "
-            "again"
-        ) from None
+        place = f"{run.manifest_file}: judges.{judge}.{name}"
+        raise InputError(f"{place}: {first_problem(error)}; run `{command}` again") from None

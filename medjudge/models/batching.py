@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from medjudge.errors import InputError
 from medjudge.models.hardware import is_out_of_memory, return_freed_memory
@@ -174,21 +175,16 @@ class Padded(NamedTuple):
 
 def pad_right(sequences: Sequence[Sequence[int]], pad_id: int) -> Padded:
     """Pads at the end of each sequence, for encoders."""
-    longest = max(map(len, sequences))
-    gaps = [longest - len(sequence) for sequence in sequences]
-    rows = zip(sequences, gaps, strict=True)
-    return Padded(
-        torch.tensor([[*sequence, *[pad_id] * gap] for sequence, gap in rows], dtype=torch.long),
-        torch.tensor([[1] * (longest - gap) + [0] * gap for gap in gaps], dtype=torch.long),
-    )
+    return _padded(sequences, pad_id, "right", torch.device("cpu"))
 
 
 def pad_left(sequences: Sequence[Sequence[int]], pad_id: int, device: torch.device) -> Padded:
     """Pads at the start of each sequence, for causal models: the last column is the last token of every row."""
-    longest = max(map(len, sequences))
-    gaps = [longest - len(sequence) for sequence in sequences]
-    rows = zip(sequences, gaps, strict=True)
-    return Padded(
-        torch.tensor([[*[pad_id] * gap, *sequence] for sequence, gap in rows], dtype=torch.long, device=device),
-        torch.tensor([[0] * gap + [1] * (longest - gap) for gap in gaps], dtype=torch.long, device=device),
-    )
+    return _padded(sequences, pad_id, "left", device)
+
+
+def _padded(sequences: Sequence[Sequence[int]], pad_id: int, side: str, device: torch.device) -> Padded:
+    rows = [torch.tensor(sequence, dtype=torch.long) for sequence in sequences]
+    ids = pad_sequence(rows, batch_first=True, padding_value=pad_id, padding_side=side)
+    mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True, padding_side=side)
+    return Padded(ids.to(device), mask.to(device))

