@@ -87,14 +87,7 @@ class Score:
 
 
 class About(TypedDict, total=False):
-    """What is known of a question.
-
-    Attributes:
-        reference: A correct answer to compare with; a similarity judge needs one.
-        checklist: What a good answer must hold.
-        category: The category of the scheme whose rubric applies; its first one unless given.
-        language: The question's language; recognized by its script unless given.
-    """
+    """What is known of a question, see `LoadedJudge.score`."""
 
     reference: str | None
     checklist: str | None
@@ -128,7 +121,11 @@ class LoadedJudge:
         Args:
             question: The question.
             answer: The answer, or a list of answers.
-            about: What else is known of the question, as `About` names it.
+            about: Keywords for what else is known of the question, as follows.
+            reference: A correct answer to compare with; a similarity judge needs one.
+            checklist: What a good answer must hold.
+            category: The category of the scheme whose rubric applies; its first one unless given.
+            language: The question's language; recognized by its script unless given.
 
         Returns:
             A score, or a list of scores in the order of the answers.

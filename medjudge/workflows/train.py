@@ -49,16 +49,7 @@ class TrainedJudge:
 
 
 class Overrides(TypedDict, total=False):
-    """Values that override those of a config; None leaves them as they are.
-
-    Attributes:
-        train_file: `train.jsonl` of `distill_training_set`.
-        validation_file: Its `validation.jsonl`, which chooses the checkpoint.
-        output_dir: The judge folder to write.
-        start_from: A judge folder that training continues from, or `built-in`.
-        num_train_epochs: Passes over the training set.
-        seed: Random seed.
-    """
+    """Values that override those of a config, see `train_judge`; None leaves them as they are."""
 
     train_file: Path | None
     validation_file: Path | None
@@ -77,7 +68,13 @@ def train_judge(
         config: The name of a shipped config, such as `minilm-ordinal`, or a YAML file. None for the default
             (`with_defaults_named`).
         options: Further options, as on the recipe's command line: `("--learning_rate", "1e-4", "--resume")`.
-        overrides: As `Overrides` names them.
+        overrides: Keywords that override values of the config, as follows.
+        train_file: `train.jsonl` of `distill_training_set`.
+        validation_file: Its `validation.jsonl`, which chooses the checkpoint.
+        output_dir: The judge folder to write.
+        start_from: A judge folder that training continues from, or `built-in`.
+        num_train_epochs: Passes over the training set.
+        seed: Random seed.
 
     Raises:
         InputError: Whatever is wrong with config, files, options or models.
