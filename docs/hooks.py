@@ -143,7 +143,8 @@ def _parameters(signature: inspect.Signature) -> Iterator[str]:
             yield "*"
         default = "" if parameter.default is parameter.empty else f" = {_default(parameter.default)}"
         annotation = "" if parameter.annotation is parameter.empty else f": {_annotation(parameter.annotation)}"
-        yield f"{parameter.name}{annotation}{default}"
+        stars = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
+        yield f"{stars}{parameter.name}{annotation}{default}"
 
 
 def _default(value: Any) -> str:

@@ -34,7 +34,7 @@ from medjudge.judge.pairs import (
 from medjudge.models.hardware import choose_device
 from medjudge.pair_records import PairJudgment, PairKey
 from medjudge.records import AnswerKey, earlier_turns
-from medjudge.screen import progress_bar, say
+from medjudge.screen import say
 from medjudge.statistics.davidson import most_informative
 from medjudge.statistics.labels import both_orders
 from medjudge.store import Run
@@ -261,7 +261,7 @@ def _judge_pairs(run: Run, judge_ref: JudgeRef, models: Sequence[str], options: 
         PairJudgment,
         pair_prompts_sha256("reason-first" if isinstance(judge_ref, ApiRef) else "score-first", run.scheme()),
     )
-    identity = station.begin()
+    station.begin()
     questions = {question.id: question for question in run.questions()}
     answers = {answer.key: answer for answer in run.answers()}
     earlier, scheme = earlier_turns(list(questions.values())), run.scheme()
@@ -288,19 +288,12 @@ def _judge_pairs(run: Run, judge_ref: JudgeRef, models: Sequence[str], options: 
         say(f"{len(started) - len(waiting)} pairs by {judge_ref.name} exist; {to_go} to go")
     if not to_go:
         return 0
-    judge = station.load(identity)
-    made = 0
-    bar = progress_bar(2 * to_go, f"comparing ({judge_ref.name})", "order")
+    with station.at_work(2 * to_go, "comparing", "order", "{made} judgments of pairs were made and are") as judged:
 
-    def judge_these(keys: Sequence[PairKey]) -> None:
-        nonlocal made
-        for judgment in judge.judge(work_of(keys)):
-            station.append(judgment)
-            done[judgment.pair_key, judgment.first] = judgment
-            made += 1
-            bar.update()
+        def judge_these(keys: Sequence[PairKey]) -> None:
+            for judgment in judged(work_of(keys)):
+                done[judgment.pair_key, judgment.first] = judgment
 
-    with station.at_work(identity, bar, lambda: f"{made} judgments of pairs were made and are kept in {run.path}"):
         judge_these(waiting)
         if options.budget is None:
             judge_these(fresh)

@@ -1,9 +1,10 @@
 """Judges of items and pairs at work in a run: loading, whose verdicts a file holds, and what interrupts them."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Generic, Literal
@@ -19,7 +20,7 @@ from medjudge.judge.ordinal import OrdinalItemJudge, OrdinalJudge
 from medjudge.judge.pairs import PAIR_LABELS
 from medjudge.judge.protocol import Judge
 from medjudge.provenance import stamped
-from medjudge.screen import ProgressBar, stop_explained
+from medjudge.screen import progress_bar, stop_explained
 from medjudge.store import Run
 from medjudge.workflows.judge import Made, load, most_reply_tokens, rewrite_without_failed
 from medjudge.workflows.run_folder import record_spending
@@ -49,38 +50,74 @@ class LabelStation(Generic[Made]):
         """The judgments of the file; none where there is none yet."""
         return self.run.made_from_texts(self.file, self.record)
 
-    def begin(self) -> str:
+    def begin(self) -> None:
         """Removes what another request may bring from the file.
 
-        Returns:
-            The judge's identity.
-
         Raises:
-            InputError: The file holds judgments by another judge of this name.
+            InputError: The file holds judgments by another judge of this name, or the judge's base is not found.
         """
-        identity, recorded = self._identity(), self._entries().get(self.judge_ref.name, {})
-        if recorded and recorded.get("sha256") != identity and self.file.exists():
+        recorded = self._entries().get(self.judge_ref.name, {})
+        if recorded and recorded.get("sha256") != self.identity and self.file.exists():
             raise InputError(
                 f"{self.file}: holds {self._words[1]} by another judge or server of this name, or by other prompts; "
                 "move the file away, or choose another run"
             )
         rewrite_without_failed(self.file, self.judgments(), self.options, recorded, self.run.rewrite)
-        return identity
 
-    def load(self, identity: str, loaded: Judge | None = None) -> Any:
-        """Loads the judge as one of this task.
+    @contextmanager
+    def at_work(
+        self, total: int, label: str, unit: str, kept: str, loaded: Judge | None = None
+    ) -> Iterator[Callable[[Sequence[Any]], Iterator[Made]]]:
+        """Loads the judge as one of this task, and notes into `run.json` before and after whose judgments these are.
 
         Args:
-            identity: From `begin`.
+            total: The judgments to come, for the progress bar.
+            label: Of the bar; the judge's name follows.
+            unit: What the bar counts.
+            kept: What is said where the work is interrupted, with `{made}` for the number of judgments.
             loaded: The judge where it is in memory already.
 
+        Yields:
+            Judges units: each judgment is on disk before the next one is made.
+
         Raises:
-            InputError: It cannot be loaded, or its files changed.
+            InputError: The judge cannot be loaded, or its files changed while it was.
+            UnfinishedError: The judge's files changed meanwhile.
         """
+        judge, name, made = self._loaded(loaded), self.judge_ref.name, 0
+        bar = progress_bar(total, f"{label} ({name})", unit)
+
+        def judged(units: Sequence[Any]) -> Iterator[Made]:
+            nonlocal made
+            for judgment in judge.judge(units):
+                for record in stamped([judgment], self.run.texts()):
+                    self.run.append(self.file, record.model_dump_json())
+                made += 1
+                bar.update()
+                yield judgment
+
+        self._note()
+        start = time.monotonic()
+        try:
+            with stop_explained(lambda: f"{kept.format(made=made)} kept in {self.run.path}"):
+                yield judged
+        finally:
+            bar.close()
+            self._note(time.monotonic() - start)
+            if isinstance(self.judge_ref, ApiRef):
+                record_spending(self.run, self.options.limit.prices)
+        if self._identity() != self.identity:
+            doing, holds = self._words
+            raise UnfinishedError(
+                f"judge {name}: its files changed while it {doing}, and {self.file} holds {holds} by those from "
+                "before; restore them, or remove this file"
+            )
+
+    def _loaded(self, loaded: Judge | None) -> Any:
         judge = loaded or load(self.judge_ref, self.options, self.run)
         if isinstance(judge, ApiJudge):
             return judge
-        if self._identity() != identity:
+        if self._identity() != self.identity:
             name = self.judge_ref.name
             raise InputError(f"judge {name}: its files changed while it was loaded; run the same command again")
         if isinstance(judge, GenerativeJudge):
@@ -88,39 +125,10 @@ class LabelStation(Generic[Made]):
         assert isinstance(judge, OrdinalJudge)
         return OrdinalItemJudge(judge)
 
-    @contextmanager
-    def at_work(self, identity: str, bar: ProgressBar, kept: Callable[[], str]) -> Iterator[None]:
-        """Notes into `run.json`, before and after, whose judgments these are.
-
-        Args:
-            identity: From `begin`.
-            bar: Closed at the end.
-            kept: What is said where the work is interrupted.
-
-        Raises:
-            UnfinishedError: The judge's files changed meanwhile.
-        """
-        self._note(identity)
-        start = time.monotonic()
-        try:
-            with stop_explained(kept):
-                yield
-        finally:
-            bar.close()
-            self._note(identity, time.monotonic() - start)
-            if isinstance(self.judge_ref, ApiRef):
-                record_spending(self.run, self.options.limit.prices)
-        if self._identity() != identity:
-            doing, holds = self._words
-            raise UnfinishedError(
-                f"judge {self.judge_ref.name}: its files changed while it {doing}, and {self.file} holds {holds} by "
-                "those from before; restore them, or remove this file"
-            )
-
-    def append(self, judgment: Made) -> None:
-        """Writes a judgment to the file."""
-        for made in stamped([judgment], self.run.texts()):
-            self.run.append(self.file, made.model_dump_json())
+    @cached_property
+    def identity(self) -> str:
+        """The judge's identity when the work began."""
+        return self._identity()
 
     @property
     def _of_items(self) -> bool:
@@ -146,13 +154,13 @@ class LabelStation(Generic[Made]):
             who = ref.served(options)
         return sha256("\x1f".join([*map(str, who), self.prompts_sha256]).encode()).hexdigest()
 
-    def _note(self, identity: str, seconds: float = 0.0) -> None:
+    def _note(self, seconds: float = 0.0) -> None:
         judges, judge_ref = self._entries(), self.judge_ref
         before = judges.get(judge_ref.name, {})
         judges[judge_ref.name] = {
             "kind": judge_ref.kind,
             "base_model": judge_ref.model if isinstance(judge_ref, ApiRef) else judge_ref.card.base_model,
-            "sha256": identity,
+            "sha256": self.identity,
             "judgments": len(self.judgments()),
             "reply_tokens": most_reply_tokens(self.options, before),
             "seconds": round(before.get("seconds", 0.0) + seconds, 1),

@@ -17,7 +17,7 @@ from medjudge.judge.items import (
 from medjudge.judge.open import AnyRef, ApiRef, FolderRef, JudgeOptions, JudgeRef
 from medjudge.judge.protocol import Judge
 from medjudge.records import Question
-from medjudge.screen import progress_bar, say
+from medjudge.screen import say
 from medjudge.store import Run
 from medjudge.text.checklist_items import items_of
 from medjudge.validation.items import ItemMaterial, ItemStudy, PhysicianItemStudy, item_study
@@ -71,23 +71,17 @@ def mark_items(run: Run, judge_ref: JudgeRef, options: JudgeOptions, loaded: Jud
     """
     scheme, file = run.scheme(), item_judgments_file(run, judge_ref.name)
     station = LabelStation(run, judge_ref, options, file, ItemJudgment, item_prompts_sha256(scheme))
-    identity = station.begin()
+    station.begin()
     done = {judgment.answer_key for judgment in station.judgments()}
     work = item_assignments(run.questions(), run.answers(), scheme)
     waiting = [assignment for assignment in work if assignment.answer.key not in done]
     if done and waiting:
         say(f"items of {len(work) - len(waiting)} answers are checked by {judge_ref.name}; {len(waiting)} to go")
     if waiting:
-        judge = station.load(identity, loaded)
-        made = 0
-        bar = progress_bar(len(waiting), f"items ({judge_ref.name})", "answer")
-        with station.at_work(
-            identity, bar, lambda: f"the items of {made} answers were checked and are kept in {run.path}"
-        ):
-            for judgment in judge.judge(waiting):
-                station.append(judgment)
-                made += 1
-                bar.update()
+        kept = "the items of {made} answers were checked and are"
+        with station.at_work(len(waiting), "items", "answer", kept, loaded) as judged:
+            for _ in judged(waiting):
+                pass
     return write_item_study(run, judge_ref)
 
 
