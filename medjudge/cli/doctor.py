@@ -8,7 +8,7 @@ def doctor(as_json: options.AsJson = False) -> None:
     from medjudge.cli.output import console, print_json
     from medjudge.workflows.doctor import diagnose
 
-    diagnosis = diagnose().as_json()
+    diagnosis = diagnose()
     if as_json:
         print_json(diagnosis)
         return

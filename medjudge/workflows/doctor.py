@@ -1,6 +1,5 @@
 """`medjudge doctor`: what this machine has, and what will be slow or missing."""
 
-from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -26,65 +25,36 @@ _PACKAGES = (
 )
 
 
-@dataclass(frozen=True)
-class LocalJudge:
-    """The judge that `local` means here; where it cannot be used, `problem` says why."""
+def diagnose() -> dict[str, Any]:
+    """Looks at hardware, packages, and the judge and encoder that work without a network.
 
-    name: str | None
-    folder: str | None
-    kind: str | None
-    problem: str | None = None
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """What was found.
-
-    Attributes:
-        hardware: The machine, as manifests name it, and its memory in GiB.
-        packages: Versions by package; None for one that is not installed.
-        shipped_files: The folders of recipes and configs in this installation.
-        bases: The base models that packages carry: `converted` or `installed` and their licence, else how to install.
-        local_judge: The judge that `local` means.
-        advice: What will be slow or missing, and what to do about it.
+    Returns:
+        The object that `doctor --json` prints: `hardware` with its memory in GiB; `packages` with their versions, None
+        for one that is not installed; `shipped_files`, the folders of recipes and configs; `bases` that packages carry,
+        with their licence or how to install them; the `local_judge`, with a `problem` where it cannot be used; and as
+        `advice` what will be slow or missing, and what to do about it.
     """
-
-    hardware: dict[str, Any]
-    packages: dict[str, str | None]
-    shipped_files: dict[str, str]
-    bases: dict[str, str]
-    local_judge: LocalJudge
-    advice: tuple[str, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """The object that `doctor --json` prints."""
-        judge = {name: value for name, value in asdict(self.local_judge).items() if name != "problem" or value}
-        return {**asdict(self), "local_judge": judge, "advice": list(self.advice)}
-
-
-def diagnose() -> Diagnosis:
-    """Looks at hardware, packages, and the judge and encoder that work without a network."""
     hardware = describe()
     packages = {name: _version(name) for name in _PACKAGES}
     bases = base_states()
     missing = [base.model for base in bases if base.state == "missing" and base.install == QUICKSTART]
-    return Diagnosis(
-        hardware=hardware | {"memory_gib": round(psutil.virtual_memory().total / 2**30, 1)},
-        packages=packages,
-        shipped_files={name: str(shipped(name)) for name in ("recipes", "configs")},
-        bases={base.model: str(base) for base in bases},
-        local_judge=_local_judge(),
-        advice=tuple(_advice(hardware, packages, missing)) or ("nothing is missing",),
-    )
+    return {
+        "hardware": hardware | {"memory_gib": round(psutil.virtual_memory().total / 2**30, 1)},
+        "packages": packages,
+        "shipped_files": {name: str(shipped(name)) for name in ("recipes", "configs")},
+        "bases": {base.model: str(base) for base in bases},
+        "local_judge": _local_judge(),
+        "advice": _advice(hardware, packages, missing) or ["nothing is missing"],
+    }
 
 
-def _local_judge() -> LocalJudge:
+def _local_judge() -> dict[str, str | None]:
     try:
         judge_ref = resolve_judge("local")
     except InputError as error:
-        return LocalJudge(None, None, None, str(error))
-    assert isinstance(judge_ref, FolderRef)
-    return LocalJudge(judge_ref.name, str(judge_ref.folder), judge_ref.kind)
+        return {"name": None, "folder": None, "kind": None, "problem": str(error)}
+    folder = str(judge_ref.folder) if isinstance(judge_ref, FolderRef) else None
+    return {"name": judge_ref.name, "folder": folder, "kind": judge_ref.kind}
 
 
 def _advice(hardware: dict[str, Any], packages: dict[str, str | None], missing: list[str]) -> list[str]:

@@ -71,11 +71,11 @@ def test_a_driver_too_old_is_told_from_no_gpu_and_from_a_cpu_build(tmp_path, mon
         assert gpu is not None
         assert (gpu.name, gpu.driver) == ("NVIDIA A100-SXM4-80GB", "470.57.02")
         assert reason in gpu.reason
-        assert any("470.57.02" in line for line in diagnose().advice)
+        assert any("470.57.02" in line for line in diagnose()["advice"])
     for script in ("exit 9", "true"):
         fake_nvidia_smi(tmp_path, monkeypatch, script)
         assert hardware.unused_gpu() is None
-        assert any(line.startswith("no GPU") for line in diagnose().advice)
+        assert any(line.startswith("no GPU") for line in diagnose()["advice"])
 
 
 def test_bfloat16_that_a_gpu_emulates_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,16 +27,6 @@ def test_a_training_set_is_written_with_its_scheme_and_returned(sample_run: Path
         distill_training_set([sample_run], tmp_path / "data")
 
 
-def test_what_is_kept_out_is_in_no_line(sample_run: Path, tmp_path: Path) -> None:
-    question = Run(sample_run).questions()[0]
-    file = tmp_path / "unseen.jsonl"
-    file.write_text(json.dumps({"id": question.id, "prompt": question.prompt}) + "\n", encoding="utf-8")
-    distilled = distill_training_set([sample_run], tmp_path / "data", options=DistillOptions(keep_out=[file]))
-    groups = {line.question.group for line in (*distilled.train, *distilled.validation)}
-    assert question.group not in groups
-    assert question.id in distilled.summary["checks"]["kept_out"]["ids"]
-
-
 def test_a_scheme_is_chosen_for_a_run_that_keeps_none(medjudge, sample_run: Path, tmp_path: Path) -> None:
     file = sample_run / "questions.jsonl"
     consumer_questions = re.sub(r'"category": ?"\w+"', '"category":"CHQ"', file.read_text(encoding="utf-8"))

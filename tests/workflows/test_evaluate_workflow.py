@@ -8,7 +8,7 @@ import medjudge
 from medjudge.errors import InputError
 from medjudge.store import Run
 from medjudge.workflows.answer import AnswerOptions
-from medjudge.workflows.evaluate import EvaluateOptions, EvaluationRequest, run_evaluation
+from medjudge.workflows.evaluate import EvaluateOptions
 
 
 def test_evaluate_returns_the_rates_that_it_writes_and_prints_them(tiny_similarity, tmp_path) -> None:
@@ -57,18 +57,6 @@ def test_a_scheme_is_chosen_by_name(jsonl, tiny_similarity, tmp_path) -> None:
     result = medjudge.evaluate(questions, scheme="consumer-health", **asked)
     assert list(result.rates["m"].parts) == ["OP", "CHQ"]
     assert result.run.scheme().name == "consumer-health"
-
-
-def test_nothing_is_written_where_the_input_is_wrong(tmp_path) -> None:
-    for wrong in (
-        {"benchmark": "none.jsonl"},
-        {"judge": str(tmp_path / "nothing")},
-        {"models": ("a",), "answers": tmp_path / "b"},
-        {"scheme": "none"},
-    ):
-        with pytest.raises(InputError):
-            run_evaluation(EvaluationRequest(**{"run": tmp_path / "run", **wrong}))
-    assert not (tmp_path / "run").exists()
 
 
 def test_a_model_answers_and_the_report_has_one_leaderboard(tiny_lm, tmp_path) -> None:
