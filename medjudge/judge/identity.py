@@ -69,9 +69,9 @@ def measured_on(folder: Path, card: JudgeCard, scheme: Scheme, models: Mapping[s
     )
 
 
-def stale_temperature(folder: Path | None, card: JudgeCard | None, scheme: Scheme) -> str | None:
+def stale_temperature(folder: Path, card: JudgeCard, scheme: Scheme) -> str | None:
     """Why the temperature of a judge is stale, and what to run; None where it is not, or where none was fitted."""
-    if folder is None or card is None or card.temperature_on is None:
+    if card.temperature_on is None:
         return None
     fitted = card.temperature_on
     here = measured_on(folder, card, scheme, fitted.models)
