@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from decision import decision_request, write_decision_files
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, pipeline
 
+from eval.lib.decision import decision_request, write_decision_files
 from eval.lib.model_shapes import SIZES, random_model, save_model, timed
 from eval.lib.study import record
 from eval.lib.tiny_models import byte_tokenizer

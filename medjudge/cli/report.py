@@ -4,7 +4,7 @@ import sys
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Optional
+from typing import TYPE_CHECKING, Any, Literal, Optional
 
 from medjudge.cli import options
 from medjudge.cli.options import flags, option
@@ -64,7 +64,7 @@ def report(options: ReportOptions) -> None:
 
     runs, judge, language = options.runs, options.judge, options.language
     if format is not None:
-        kinds = [table.value for table in options.tables or []]
+        kinds: Any = [table.value for table in options.tables or []]
         _write_tables(tables_for_papers(runs, format, kinds, judge), out)
     else:
         report = write_report(runs, judge=judge, html=html, plots=options.plots, language=language, since=options.since)

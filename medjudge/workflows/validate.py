@@ -242,14 +242,14 @@ def _not_calibrated_on(run: Run, judge_ref: AnyRef, scores: Sequence[PhysicianSc
 
 def _panel_study(
     run: Run,
-    judge_ref: AnyRef,
+    panel: PanelRef,
     judgments: Sequence[Judgment],
     scores: Sequence[PhysicianScore],
     settings: Settings,
 ) -> PanelStudy:
-    record = read_panel_record(run, judge_ref.name)
+    record = read_panel_record(run, panel.name)
     assert record is not None
-    members = {member.name: run.judgments(member.name) for member in judge_ref.members}
+    members = {member.name: run.judgments(member.name) for member in panel.members}
     judged = PanelJudgments(record, judgments, members)
     margin = (settings.gate or run.scheme().gate).teacher_margin
     return panel_study(judged, run.questions(), scores, margin, run.scheme(), **settings.how)

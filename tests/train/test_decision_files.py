@@ -1,9 +1,9 @@
 import pytest
 import torch
-from decision import decision_request, write_decision_files
 from train_judge import main as train_judge
 from transformers import pipeline
 
+from eval.lib.decision import decision_request, write_decision_files
 from medjudge.judge import folder as folder_module
 from medjudge.judge.folder import load_judge
 from medjudge.judge.protocol import Assignment
