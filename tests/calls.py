@@ -21,3 +21,11 @@ def refused(done: subprocess.CompletedProcess[str], *parts: str) -> None:
     for part in parts:
         assert part in lines[0], lines[0]
     assert done.stdout == ""
+
+
+def refused_with(done: subprocess.CompletedProcess[str], *parts: str) -> None:
+    """Exit status 2, and an error of one line or several on stderr that holds all parts; notes may come before it."""
+    assert done.returncode == 2, (done.returncode, done.stdout, done.stderr[-2000:])
+    assert "error: " in done.stderr
+    for part in parts:
+        assert part in done.stderr, done.stderr

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from batch_server import BatchServer
-from calls import refused
+from calls import refused_with as refused
 
 from medjudge.store import Run
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from calls import refused
+from calls import refused_with as refused
 from chat_server import completion
 
 from medjudge.annotate.add_scores import add_scores

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from calls import refused
+from calls import refused_with as refused
 from chat_server import Act, ChatServer, completion, failure
 
 from medjudge.chat_api.transport import server_address

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from calls import refused
+from calls import refused_with as refused
 from safetensors.torch import load_file, save_file
 from tiny_judges import build_ordinal_judge
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from calls import refused
+from calls import refused_with as refused
 from minisign import KeyPair
 from tiny_judges import build_ordinal_judge
 

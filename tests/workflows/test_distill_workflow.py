@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from calls import refused
+from calls import refused_with as refused
 
 from medjudge.benchmark.llmeval2 import scheme_of
 from medjudge.errors import InputError

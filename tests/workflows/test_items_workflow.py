@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from calls import refused
+from calls import refused_with as refused
 from chat_server import completion
 from tiny_judges import build_ordinal_judge
 from tiny_models import build_generative_judge

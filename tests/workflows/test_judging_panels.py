@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from calls import refused
+from calls import refused_with as refused
 from chat_server import completion
 
 from medjudge.distill.calibrate import TeacherMap, calibrated

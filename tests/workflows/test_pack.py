@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from calls import refused
+from calls import refused_with as refused
 from example_bundle import ABOUT
 
 from medjudge import __file__ as package_file

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from calls import refused
+from calls import refused_with as refused
 
 from medjudge.errors import InputError
 from medjudge.judge.folder import JudgeCard
