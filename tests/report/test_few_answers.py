@@ -10,7 +10,7 @@ from folder_of_runs import add_run
 from rich.console import Console
 
 from medjudge.cli.output import leaderboard_table
-from medjudge.judge.open import JudgeRef
+from medjudge.judge.open import ApiRef
 from medjudge.records import Answer, Judgment
 from medjudge.report.page import report_page
 from medjudge.store import Run, write_records
@@ -79,7 +79,7 @@ def test_answers_that_ended_at_the_token_limit_are_counted_by_model(run: Run) ->
 
 
 def test_before_judging_few_answers_suggest_answered_only(run: Run) -> None:
-    judge, questions = JudgeRef("gpt", api_model="gpt"), run.questions()
+    judge, questions = ApiRef("gpt"), run.questions()
     assert preflight(judge, questions, {"q1"}).line.endswith("; --answered-only leaves the others out")
     assert "--answered-only" not in preflight(judge, questions, {question.id for question in questions}).line
 
