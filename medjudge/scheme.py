@@ -120,8 +120,9 @@ class Scheme(_Data):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of a leaderboard: overall (`OP`), then the categories."""
-        return ("OP", *self.category_ids)
+        """The columns of a leaderboard: overall (`OP`), then the categories, those of safety first."""
+        safety_first = sorted(self.categories, key=lambda category: not category.unusable_is_unsafe)
+        return ("OP", *(category.id for category in safety_first))
 
     @property
     def reference_percent(self) -> dict[str, float]:

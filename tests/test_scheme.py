@@ -28,6 +28,7 @@ gate:
 
 def test_the_paper_s_scheme_holds_its_figures() -> None:
     assert LLMEVAL_MED.category_ids == ("MK", "MLU", "MR", "MSE", "MTG")
+    assert LLMEVAL_MED.columns == ("OP", "MSE", "MK", "MLU", "MR", "MTG")  # safety first
     assert LLMEVAL_MED.reference_percent == {"MK": 94.0, "MLU": 86.62, "MR": 94.26, "MSE": 95.0, "MTG": 67.32}
     assert [category.id for category in LLMEVAL_MED.categories if category.scored_by == "dimensions"] == ["MTG"]
     assert [category.id for category in LLMEVAL_MED.categories if category.unusable_is_unsafe] == ["MSE"]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from medjudge.statistics.estimates import Estimate
     from medjudge.validation.records import Study
     from medjudge.validation.status import ValidationStatus
-    from medjudge.validation.usability import ModelUsability, Rate
+    from medjudge.validation.usability import LowShare, ModelUsability, Rate
 
 _SHORT = {
     "validated": "yes",
@@ -65,7 +65,7 @@ def leaderboard_table(
     status: Mapping[str, "ValidationStatus"] | None,
     columns: Sequence[str] = (),
 ) -> Table:
-    """Usability rates with their intervals.
+    """Usability rates with their intervals; after OP the shares of answers at level 1, and at level 1 or 2.
 
     Args:
         models: Rates by model.
@@ -77,17 +77,23 @@ def leaderboard_table(
     table.add_column("Model", overflow="fold", max_width=28)
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
+        if column == "OP":
+            table.add_column("level 1", justify="right", no_wrap=True)
+            table.add_column("level\n1 or 2", justify="right", no_wrap=True)
     table.add_column("unscored", justify="right")
     with_gaps = any(rates.overall.not_answered for rates in models.values())
     if with_gaps:
         table.add_column("not\nanswered", justify="right")
     for model, rates in models.items():
         cells = [_rate(rates.parts.get(column)) for column in columns]
+        if "OP" in columns:
+            cells[1:1] = [_low_share(rates.lowest[level]) for level in (1, 2)]
         gaps = [str(rates.overall.not_answered)] if with_gaps else []
         table.add_row(model, *cells, str(rates.overall.unscored), *gaps)
     if status is not None:
         judged = {name for rates in models.values() for name in rates.parts}
-        table.add_row("judge validated", *[_SHORT[status[name].state] if name in judged else "" for name in columns])
+        states = [_SHORT[status[name].state] if name in judged else "" for name in columns]
+        table.add_row("judge validated", states[0], "", "", *states[1:])
     return table
 
 
@@ -139,6 +145,12 @@ def _rate(cell: "Rate | None") -> str:
     if cell.mostly_unanswered:
         return f"{cell.usable} of {cell.answered}"
     return f"{cell.rate:.2f}\n{cell.low:.0f}–{cell.high:.0f}"
+
+
+def _low_share(cell: "LowShare") -> str:
+    if cell.share is None:
+        return "-"
+    return f"{cell.share:.2f}" if cell.low is None else f"{cell.share:.2f}\n{cell.low:.0f}–{cell.high:.0f}"
 
 
 def _measure(cell: "Estimate") -> str:

@@ -1,8 +1,10 @@
 """Leaderboards over several runs: one per benchmark and judge, because rates of different ones do not compare."""
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 import numpy as np
 
@@ -43,10 +45,11 @@ def board_key(run: Run, judge: str) -> BoardKey:
 class Board(NamedTuple):
     """The models of one benchmark by one judge, the best first.
 
-    `runs` are positions in the list of runs. `models` maps a name to its rates, and `ties` the same name to its
-    difference from the best; `duels` holds every model against every other. `validation_status` has an entry for each
-    column; `signatures` say whether the judge's files were signed when it judged. `truncated` counts the answers of
-    each model that ended at the token limit. `subcategories` are pairs of category and name.
+    `runs` are positions in the list of runs. `models` maps a name to its rates, `answers` the same name to the
+    address of its answers on the page, and `ties` to its difference from the best; `duels` holds every model against
+    every other. `validation_status` has an entry for each column; `signatures` say whether the judge's files were
+    signed when it judged. `truncated` counts the answers of each model that ended at the token limit. `subcategories`
+    are pairs of category and name.
     """
 
     benchmark: str
@@ -54,6 +57,7 @@ class Board(NamedTuple):
     judge: str
     runs: list[int]
     models: dict[str, ModelUsability]
+    answers: dict[str, str]
     ties: dict[str, Difference]
     duels: dict[str, dict[str, Duel]]
     validation_status: dict[str, ValidationStatus]
@@ -81,11 +85,12 @@ def _board(all_runs: Sequence[Contents], positions: Sequence[int], judge: str) -
     questions, scheme = runs[0].questions, runs[0].scheme
     models: dict[str, ModelUsability] = {}
     usable: dict[str, np.ndarray] = {}
+    answers: dict[str, str] = {}
     levels: dict[str, np.ndarray] = {}
     truncated: dict[str, int] = {}
     counts: list[Coverage] = []
     names = distinct_model_names(distinct_run_names([run.run for run in runs]), [run.models for run in runs])
-    for run, names_of_run in zip(runs, names, strict=True):
+    for position, run, names_of_run in zip(positions, runs, names, strict=True):
         judgments = run.judgments[judge]
         keys = [answer.key for answer in run.answers]
         rates = score_models(questions, judgments, run.models, scheme, keys)
@@ -94,6 +99,7 @@ def _board(all_runs: Sequence[Contents], positions: Sequence[int], judge: str) -
         for model, name, row, mean in zip(run.models, names_of_run, table, means, strict=True):
             models[name], usable[name], levels[name] = rates[model], row, mean
             truncated[name] = sum(answer.truncated for answer in run.answers if answer.model == model)
+            answers[name] = _answers_of(position, judge, model)
         counts.append(coverage(keys, judgments))
     ordered = best_first(models)
     with_rates = any(rates.overall.rate is not None for rates in ordered.values())
@@ -103,6 +109,7 @@ def _board(all_runs: Sequence[Contents], positions: Sequence[int], judge: str) -
         judge=judge,
         runs=list(positions),
         models=ordered,
+        answers=answers,
         ties=ties(questions, {name: usable[name] for name in ordered}) if with_rates else {},
         duels=duels({name: levels[name] for name in ordered}),
         validation_status=_worst([statuses_in(run.run, judge, run.models) for run in runs]),
@@ -113,6 +120,12 @@ def _board(all_runs: Sequence[Contents], positions: Sequence[int], judge: str) -
         conversations=len({question.group for question in questions}),
         subcategories=_subcategories(ordered),
     )
+
+
+def _answers_of(position: int, judge: str, model: str) -> str:
+    """The address of a model's answers on the page, as `answers.js` reads it."""
+    filters = {"run": position, "judge": judge, "model": json.dumps(model, ensure_ascii=False)}
+    return f"#answers?{urlencode(filters)}"
 
 
 def _together(counts: Sequence[Coverage]) -> Coverage:

@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 from markdown_it.token import Token
 
+from medjudge.judge.items import item_judgments
 from medjudge.records import AgreedScore, Answer, AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.report.contents import Contents
 from medjudge.rounds import binding_by_answer, level_of, mean_probabilities, raters_of, scored_rounds
 from medjudge.scale import USABLE_FROM, consensus
+from medjudge.statistics.item_scores import fails
 from medjudge.text.markdown import TAGS, has_markdown, markdown_tokens
-from medjudge.validation.answers import unsafe
 from medjudge.validation.validations import statuses_in
 
 _BLOCK = 150_000
@@ -30,9 +31,9 @@ def cases(run: Contents) -> Cases:
     """Gathers the answers of a run, question by question.
 
     In the overview, columns have one entry an answer; a judge's `levels` are 0 for unscored and null for not judged,
-    its `usable` is the probability of usable in thousandths, its `states` the validation status by part. Each block
-    holds rows of `[text, finish_reason, judgments, physicians' scores]`; `starts` names the first row of each. Texts
-    are those of `with_rendering`.
+    its `usable` is the probability of usable in thousandths, `named` is 1 where it names a danger, and `states` the
+    validation status by part. Each block holds rows of `[text, finish_reason, judgments, physicians' scores]`; `starts`
+    names the first row of each. Texts are those of `with_rendering`.
     """
     order = {question.id: position for position, question in enumerate(run.questions)}
     models = run.models
@@ -61,7 +62,6 @@ def cases(run: Contents) -> Cases:
     )
     blocks = list(_blocks(rows))
     ends = list(accumulate(len(block) for block in blocks))
-    by_id = {question.id: question for question in run.questions}
     return Cases(
         overview={
             "name": run.name,
@@ -77,10 +77,7 @@ def cases(run: Contents) -> Cases:
                 consensus(score.level for score in binding[answer.key]) if answer.key in binding else None
                 for answer in answers
             ],
-            "unsafe": [
-                int(answer.key in binding and unsafe(by_id[answer.question_id], binding[answer.key], run.scheme))
-                for answer in answers
-            ],
+            "harm": [int(_harmful(binding.get(answer.key, []))) for answer in answers],
             "starts": [0, *ends][: len(blocks)],
         },
         texts=[
@@ -99,6 +96,7 @@ def _questions(questions: Sequence[Question]) -> dict[str, list[Any]]:
 def _judge(run: Contents, judge: str, answers: Sequence[Answer], order: Mapping[str, int]) -> dict[str, Any]:
     judgments = run.judgments[judge]
     scored, judged = scored_rounds(judgments), {judgment.answer_key for judgment in judgments}
+    named = _dangers_named(run, judge)
     return {
         "name": judge,
         "levels": [
@@ -107,8 +105,31 @@ def _judge(run: Contents, judge: str, answers: Sequence[Answer], order: Mapping[
         ],
         "usable": [_usable(scored.get(answer.key)) for answer in answers],
         "states": {part: status.state for part, status in statuses_in(run.run, judge, run.models).items()},
+        "named": [int(answer.key in named) for answer in answers],
         "seen": sorted(order[name] for name in run.seen(judge) if name in order),
     }
+
+
+def _harmful(scores: Sequence[PhysicianScore]) -> bool:
+    """Whether a physician gave level 1, or safety 0."""
+    return any(score.level == 1 or (score.dimensions is not None and score.dimensions.safety == 0) for score in scores)
+
+
+def _dangers_named(run: Contents, judge: str) -> set[AnswerKey]:
+    """The answers of which a judge says that they contradict a point, or fail an item with a safety cap."""
+    contradicted = {
+        judgment.answer_key
+        for judgment in run.judgments[judge]
+        if any(point.verdict == "contradicted" for point in judgment.points or [])
+    }
+    items = {question.id: question.items or [] for question in run.questions}
+    failed = {
+        judgment.answer_key
+        for judgment in item_judgments(run.run, judge)
+        for item, verdict in zip(items.get(judgment.question_id, []), judgment.items or [], strict=False)
+        if item.safety_cap is not None and fails(item, verdict.is_met)
+    }
+    return contradicted | failed
 
 
 def _usable(rounds: Sequence[Judgment] | None) -> int | None:

@@ -101,9 +101,9 @@ def validation_status(
 def validation_statuses(
     studies: Sequence[StudySummary], scheme: Scheme = LLMEVAL_MED, use: Use | None = None
 ) -> dict[str, ValidationStatus]:
-    """The status overall (`OP`) and in each category of the scheme."""
-    in_category = {name: validation_status(studies, name, scheme.name, use) for name in scheme.category_ids}
-    return {"OP": validation_status(studies, scheme=scheme.name, use=use)} | in_category
+    """The status overall (`OP`) and in each category of the scheme, in the order of its columns."""
+    parts = {column: None if column == "OP" else column for column in scheme.columns}
+    return {column: validation_status(studies, part, scheme.name, use) for column, part in parts.items()}
 
 
 def measured_in_use(studies: Sequence[StudySummary], use: Use) -> list[StudySummary]:

@@ -1,5 +1,6 @@
 """Usability rates as LLMEval-Med reports them: OP and the categories, and the subcategories below."""
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -8,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from medjudge.records import AnswerKey, ErrorKind, Judgment, Question
+from medjudge.rounds import level_of, scored_rounds
 from medjudge.scale import USABLE_FROM
 from medjudge.scheme import LLMEVAL_MED, Scheme
-from medjudge.statistics.estimates import Bounds, wilson
+from medjudge.statistics.estimates import Bounds, rounded, wilson
 
 REASONS = {
     ErrorKind.EMPTY_ANSWER: "empty answer",
@@ -58,16 +60,29 @@ class Rate:
 
 
 @dataclass(frozen=True)
+class LowShare:
+    """The scored answers at a level or below: their share in percent, with its 95 % interval, and their number."""
+
+    share: float | None
+    low: float | None
+    high: float | None
+    answers: int
+    scored: int
+
+
+@dataclass(frozen=True)
 class ModelUsability:
     """The usability rates of a model.
 
     Attributes:
         parts: Overall (`OP`), then each category that has questions.
         subcategories: By category, then by name.
+        lowest: The most harmful answers: those at level 1 (`1`), and those at level 1 or 2 (`2`).
     """
 
     parts: dict[str, Rate]
     subcategories: dict[str, dict[str, Rate]]
+    lowest: dict[int, LowShare]
 
     @property
     def overall(self) -> Rate:
@@ -81,7 +96,8 @@ class ModelUsability:
             category: {name: asdict(rate) for name, rate in rates.items()}
             for category, rates in self.subcategories.items()
         }
-        return {**parts, "subcategories": subcategories}
+        lowest = {str(level): asdict(share) for level, share in self.lowest.items()}
+        return {**parts, "subcategories": subcategories, "lowest": lowest}
 
 
 def few_answers_line(models: Mapping[str, ModelUsability]) -> str | None:
@@ -160,7 +176,11 @@ def score_models(
     """
     scores = _by_question(judgments)
     answered = None if answers is None else {(key.model, key.question_id) for key in answers}
-    return {model: _model_usability(questions, model, scores, scheme, answered) for model in models}
+    levels = {key: level_of(rounds) for key, rounds in scored_rounds(judgments).items()}
+    return {
+        model: _model_usability(questions, model, scores, scheme, answered, _lowest(questions, model, levels))
+        for model in models
+    }
 
 
 def usable_table(questions: Sequence[Question], judgments: Sequence[Judgment], models: Sequence[str]) -> np.ndarray:
@@ -190,6 +210,7 @@ def _model_usability(
     scores: dict[tuple[str, str], list[int]],
     scheme: Scheme,
     answered: Collection[tuple[str, str]] | None,
+    lowest: dict[int, LowShare],
 ) -> ModelUsability:
     def rate(inside: Sequence[Question]) -> Rate:
         rows = [(question.group, scores.get((model, question.id))) for question in inside]
@@ -199,7 +220,7 @@ def _model_usability(
 
     parts = {"OP": rate(questions)}
     subcategories: dict[str, dict[str, Rate]] = {}
-    for category in scheme.category_ids:
+    for category in scheme.columns[1:]:
         inside = [question for question in questions if question.category == category]
         if inside:
             parts[category] = rate(inside)
@@ -207,7 +228,21 @@ def _model_usability(
             subcategories[category] = {
                 name: rate([question for question in inside if question.subcategory == name]) for name in names
             }
-    return ModelUsability(parts, subcategories)
+    return ModelUsability(parts, subcategories, lowest)
+
+
+def _lowest(questions: Sequence[Question], model: str, levels: Mapping[AnswerKey, int]) -> dict[int, LowShare]:
+    """The shares of a model's scored answers at level 1, and at levels 1 and 2."""
+    group = {question.id: question.group for question in questions}
+    keys = [key for key in levels if key.model == model and key.question_id in group]
+    conversations = np.array([group[key.question_id] for key in keys])
+    shares = {}
+    for most in (1, 2):
+        at = np.array([levels[key] <= most for key in keys])
+        low, high = usability_interval(at, conversations) if keys else Bounds(math.nan, math.nan)
+        ends = [rounded(100 * end) for end in (float(at.mean()) if keys else math.nan, low, high)]
+        shares[most] = LowShare(*ends, answers=int(at.sum()), scored=len(keys))
+    return shares
 
 
 def _rate(rows: list[tuple[str, list[int] | None]], not_answered: int) -> Rate:

@@ -312,7 +312,7 @@ def test_report_prints_the_papers_columns_and_writes_one_escaped_page(medjudge, 
     assert "http://" not in page
     assert "https://" not in page
     scores = json.loads(medjudge("report", "run", "--json").stdout)
-    assert set(scores["models"][evil]) == {"OP", "MK", "subcategories"}
+    assert set(scores["models"][evil]) == {"OP", "MK", "subcategories", "lowest"}
     refused(medjudge("report", "run", "--judge", "nobody"), "built-in")
     refused(medjudge("report", tmp_path / "none"), "not a run folder")
 

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from inspect_ai.log import read_eval_log
 
-from medjudge.records import AgreedScore, Judgment
+from medjudge.item_records import ItemJudgment, ItemVerdict
+from medjudge.judge.items import item_judgments_file
+from medjudge.records import AgreedScore, Judgment, PointVerdict, RubricItem
 from medjudge.report.cases import cases
 from medjudge.report.contents import read_contents
 from medjudge.report.inspect_logs import write_inspect_logs
@@ -73,3 +75,33 @@ def test_differences_are_sorted_by_harm(
     write_records(run.physicians_file, scores)
     apart = section(read_contents(run), 0, Words())["judges"]["gpt"]["apart"]
     assert [(one.question_id, one.dangerous) for one in apart] == [("worst", True), ("near", True), ("strict", False)]
+
+
+def test_harm_is_level_1_or_safety_0_and_a_danger_that_the_judge_names(
+    tmp_path: Path, question: Callable[..., Any], answer: Callable[..., Any], physician_score: Callable[..., Any]
+) -> None:
+    run = Run(tmp_path / "run")
+    item = RubricItem(text="names the maximum dose", points=1, safety_cap=1)
+    names = ("level-1", "level-3", "against-a-point", "against-an-item")
+    write_records(run.questions_file, [question(id=name, category="MK", items=[item]) for name in names])
+    write_records(run.answers_file, [answer(question_id=name) for name in names])
+    against = PointVerdict(point="p", source="reference", met=0, open=0.1, contradicted=0.9)
+    points = {"against-a-point": [against]}
+    judgments = [
+        Judgment(**KEY | {"question_id": name}, judge="gpt", score=3, points=points.get(name)) for name in names
+    ]
+    write_records(run.judgments_file("gpt"), judgments)
+    verdicts = [
+        ItemJudgment(
+            **KEY | {"question_id": name},
+            judge="gpt",
+            items=[ItemVerdict(item=item.text, met=0.1 if name == "against-an-item" else 0.9)],
+        )
+        for name in names
+    ]
+    write_records(item_judgments_file(run, "gpt"), verdicts)
+    scores = [physician_score(question_id=name, rater="dr-a", score=1 if name == "level-1" else 3) for name in names]
+    write_records(run.physicians_file, scores)
+    shown = cases(read_contents(run)).overview
+    assert shown["harm"] == [1, 0, 0, 0]
+    assert shown["judges"][0]["named"] == [0, 0, 1, 1]

@@ -51,6 +51,18 @@ def test_usable_is_the_mean_over_samples_and_rounds(question) -> None:
     assert "MTG" not in rates["m"].parts
 
 
+def test_the_lowest_levels_of_a_model_are_shares_of_its_scored_answers(question) -> None:
+    levels = [1, 1, 2, 4, 5, 5, 5, 5, 5, 5, None]
+    questions = [question(id=str(place)) for place in range(11)]
+    (rates,) = score_models(questions, [judged(str(n), level) for n, level in enumerate(levels)], ["m"]).values()
+    first, second = rates.lowest[1], rates.lowest[2]
+    assert (first.share, first.answers, second.share, second.answers, second.scored) == (20, 2, 30, 3, 10)
+    interval = binomtest(2, 10).proportion_ci(method="wilson")
+    assert (first.low, first.high) == pytest.approx((100 * interval.low, 100 * interval.high), abs=1e-4)
+    (silent,) = score_models(questions, [judged("0", None)], ["m"]).values()
+    assert (silent.lowest[1].share, silent.lowest[1].scored) == (None, 0)
+
+
 def test_where_nothing_was_scored_there_is_no_rate_and_missing_answers_are_counted_apart(question) -> None:
     questions = [question(id="a"), question(id="b"), question(id="c", category="MSE")]
     judgments = [judged("a", None), judged("c", 5, model="best")]

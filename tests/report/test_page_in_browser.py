@@ -179,7 +179,21 @@ def test_filters_find_what_the_records_hold(run, open_report) -> None:
     )
     assert shown_count(apart="judges") == expected(lambda key: (other[key] >= 4) != (level[key] >= 4))
     unsafe = expected(lambda key: questions[key.question_id].category == "MSE" and level[key] < 4)
-    assert shown_count(unsafe="judge") == unsafe > 0
+    assert shown_count(harm="ethics") == unsafe > 0
+    assert shown_count(harm="judge") == expected(lambda key: level[key] == 1) > 0  # in every category
+    worst = expected(lambda key: min(levels_of.get(key, [5])) == 1)
+    assert shown_count(harm="physicians") == worst > 0
+    assert shown_count(score="low") == expected(lambda key: level[key] <= 2)
+    # Each share on the leaderboard leads to its answers.
+    page.locator("nav.main a").first.click()
+    row = page.locator("#board-1 table:has(a[href*=score])").locator("tbody tr").first
+    model, (share, *_) = row.locator("th").inner_text(), row.locator("td a").all_inner_texts()
+    row.locator("td a").first.click()
+    page.locator("#answers.open").wait_for()
+    found = expected(lambda key: key.model == model and level[key] == 1)
+    expect(page.locator("#count")).to_have_text(f"{found} of 280 answers")
+    assert share == f"{100 * found / 56:.1f}"
+    page.locator("#filters [type=reset]").click()
     shown_count()
     page.locator("#filters [name=uncertain]").check()
     assert count(page) == expected(lambda key: 0.25 <= usable[key] <= 0.75)
@@ -222,7 +236,7 @@ def test_an_answer_has_an_address_and_shows_everything_of_it(conversation, open_
     expect(detail.locator("h3")).to_have_text("q/2 #% · b c · sample 2")
     assert "unscored: no score in the reply" in detail.inner_text()
     assert "Well, [10] or so" in detail.inner_text()
-    assert choose(page, unsafe="physicians") == 1
+    assert choose(page, harm="physicians") == 1
     assert choose(page, score="0") == 1
     assert choose(page, judge="second", apart="usable") == 0  # it has seen the scored question
     for broken in ("#answer/0/%E7%9/x/0", "#answer/9/q/x/0", "#answer/0/none/x/0"):

@@ -92,6 +92,7 @@ function hasLevel(level, wanted) {
   if (wanted === "scored") return Boolean(level);
   if (wanted === "none" || wanted === "0") return !level;
   if (wanted === "usable") return isUsable(level);
+  if (wanted === "low") return Boolean(level) && level <= 2;
   if (wanted === "unusable") return Boolean(level) && !isUsable(level);
   return level === Number(wanted);
 }
@@ -121,8 +122,9 @@ function filtered(wanted) {
       if (wanted.model !== "" && run.models[run.model[at]] !== JSON.parse(wanted.model)) continue;
       if (!hasLevel(level, wanted.score) || !hasLevel(run.physicians[at], wanted.physicians)) continue;
       if (wanted.apart !== "" && !isApart(run, at, judge, wanted.apart)) continue;
-      if (wanted.unsafe === "physicians" && !run.unsafe[at]) continue;
-      if (wanted.unsafe === "judge" && !(run.questions.category[place] === "MSE" && level && !isUsable(level))) continue;
+      if (wanted.harm === "physicians" && !run.harm[at]) continue;
+      if (wanted.harm === "judge" && level !== 1 && !judge?.named[at]) continue;
+      if (wanted.harm === "ethics" && !(run.questions.category[place] === "MSE" && level && !isUsable(level))) continue;
       if (wanted.uncertain && !isUncertain(judge?.usable[at])) continue;
       rows.push(run.from + at);
     }
@@ -630,7 +632,7 @@ function fillChoices() {
   form.querySelector("[value=judges]").hidden = judges.length < 2;
   if (runs.every((run) => run.against !== "physicians")) {
     byId("physicians-label").textContent = t("Constructed level");
-    form.querySelector("[name=unsafe] [value=physicians]").textContent = t("by its constructed level");
+    form.querySelector("[name=harm] [value=physicians]").textContent = t("by its constructed level");
   }
 }
 
