@@ -167,7 +167,7 @@ def share(verdicts: Sequence[Verdict], counts: Callable[[Verdict], bool] = lambd
     clusters = np.array([each.case.cluster for each in verdicts])
     flags = {"": tally(np.array([int(counts(each)) for each in verdicts]), (2,))}
     found = bootstrap(flags, clusters, lambda sums: {"": divided(sums[""][1], sums[""].sum(axis=0))}, RESAMPLES, SEED)
-    return {**estimate(found[""], share_of=len(np.unique(clusters))), "n": len(verdicts)}
+    return {**estimate(found[""], len(np.unique(clusters)), share=True), "n": len(verdicts)}
 
 
 def lines_of_set(bench: Bench, source: str) -> list[Case]:

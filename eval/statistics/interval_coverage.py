@@ -210,7 +210,7 @@ def _agreement_row(
         judge, physician, conversation = simulated_levels(design, generator)
         counted = {"levels": tally((judge - 1) * LEVELS + physician - 1, (LEVELS, LEVELS))}
         for name, interval in bootstrap(counted, conversation, _all_measures, _RESAMPLES, study, method).items():
-            shown = estimate(interval, design.conversations if name == "usable_agreement" else None)
+            shown = estimate(interval, design.conversations, name == "usable_agreement")
             # No interval, where all answers say the same, promises nothing: it counts as all of -1 to 1.
             low, high = shown["low"], shown["high"]
             ends[name].append((-1.0 if low is None else low, 1.0 if high is None else high))

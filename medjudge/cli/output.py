@@ -144,7 +144,7 @@ def _rate(cell: "Rate | None") -> str:
         return "-"
     if cell.mostly_unanswered:
         return f"{cell.usable} of {cell.answered}"
-    return f"{cell.rate:.2f}\n{cell.low:.0f}–{cell.high:.0f}"
+    return f"{cell.rate:.2f}" if cell.low is None else f"{cell.rate:.2f}\n{cell.low:.0f}–{cell.high:.0f}"
 
 
 def _low_share(cell: "LowShare") -> str:

@@ -10,6 +10,7 @@ from medjudge.report.boards import Board
 from medjudge.report.drawing import WIDTH, Plot, axes_at, columns, drawn, heat_map, label, shaded_cell
 from medjudge.report.over_time import Point
 from medjudge.report.words import Words
+from medjudge.validation.status import ValidationState
 
 _ROW = 0.22
 """Inches a model or a subcategory takes."""
@@ -53,7 +54,8 @@ def _longest(names: Iterable[str]) -> int:
 def _bars(axes: Axes, board: Board, part: str, with_names: bool, words: Words) -> None:
     cells = [rates.parts[part] for rates in board.models.values()]
     rows = range(len(cells))
-    axes.barh(rows, [cell.rate or 0 for cell in cells], color=ACCENT, alpha=0.55, height=0.6)
+    validated = board.validation_status["OP"].state == ValidationState.VALIDATED
+    axes.barh(rows, [cell.rate or 0 for cell in cells], color=ACCENT if validated else SOFT, alpha=0.55, height=0.6)
     for row, cell in enumerate(cells):
         if cell.low is not None and cell.high is not None:
             axes.plot([cell.low, cell.high], [row, row], color=INK, linewidth=1)
@@ -152,7 +154,8 @@ def _panel(axes: Axes, points: Sequence[Point]) -> None:
     shown = {place: point.rate for place, point in enumerate(points) if point.rate.rate is not None}
     axes.plot(list(shown), [rate.rate or 0 for rate in shown.values()], color=ACCENT, linewidth=1, alpha=0.5)
     for place, rate in shown.items():
-        axes.plot([place, place], [rate.low or 0, rate.high or 0], color=ACCENT, linewidth=2)
+        if rate.low is not None and rate.high is not None:
+            axes.plot([place, place], [rate.low, rate.high], color=ACCENT, linewidth=2)
         axes.plot(place, rate.rate or 0, "o", color=ACCENT, markersize=5)
     step = -(-len(points) // _TICKS)
     ticks = range((len(points) - 1) % step, len(points), step)  # the last run is always named

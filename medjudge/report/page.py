@@ -19,7 +19,7 @@ from medjudge.report.contents import Contents, RunEffort, distinct_run_names, re
 from medjudge.report.other_order import other_orders
 from medjudge.report.sections import item_sections, section
 from medjudge.report.sources import RatesCsv, Source, csv_of, print_style, source_of
-from medjudge.report.verdict import Banner, banner, verdict
+from medjudge.report.verdict import SPOILED, Banner, banner, verdict
 from medjudge.report.words import Words, environment, inline
 from medjudge.store import Run
 from medjudge.validation.comparison import PairStudy, read_pair_study
@@ -95,6 +95,7 @@ def report_page(runs: Sequence[Run], language: str = "en", since: Run | None = N
             fewest=FEWEST_CONVERSATIONS,
             few_questions=_FEW_QUESTIONS,
             most_apart=_MOST_APART,
+            spoiled=SPOILED,
             category_names=titles,
             boards=boards,
             sources=sources,

@@ -276,7 +276,7 @@ def _rate(rate: Rate | None, mark: Mark = "") -> Cell:
         return Cell(_NONE)
     if rate.mostly_unanswered:
         return Cell(f"{rate.usable} of {rate.answered}")
-    return Cell(f"{rate.rate:.2f}", f"{rate.low:.1f}–{rate.high:.1f}", mark)
+    return Cell(f"{rate.rate:.2f}", "" if rate.low is None else f"{rate.low:.1f}–{rate.high:.1f}", mark)
 
 
 def _rates(board: JudgedRun) -> Iterator[tuple[str, str, str, Rate]]:

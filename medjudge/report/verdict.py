@@ -70,6 +70,10 @@ def _leader(board: Board, words: Words) -> Markup:
     first = next(iter(board.models), None)
     if first is None or board.models[first].overall.rate is None:
         return words("No answer has a score yet.")
+    overall = board.models[first].overall
+    if overall.low is None:
+        counts = {"usable": overall.usable, "n": f"{overall.questions:,}"}
+        return words("{model} answers {usable} of {n} questions usably.", model=_name(first), **counts)
     values = {**_rate(board.models[first]), "model": _name(first)}
     others = [name for name in board.models if name != first]
     tied = [name for name in others if board.ties[name].tie]
@@ -181,11 +185,24 @@ def _worst_probe(study: Study, words: Words) -> Markup | None:
         "n": study.probes.effects[worst].n,
     }
     allowed = probe_requirement(study.scheme.gate, worst)
+    if worst in SPOILED:
+        values["what"] = words(SPOILED[worst])
+        return words("{percent} % of {n} answers {what} (probe {probe}).", **values)
     if allowed is None:
         return words("Probe {probe}, which the gate leaves out, flips {percent} % of {n} answers.", **values)
     values["limit"] = f"{100 * allowed:g}"
     return words("Probe {probe} flips {percent} % of {n} answers; the default gate allows {limit} %.", **values)
 
+
+SPOILED = {
+    "fluent-wrong": "became usable when a wrong answer was worded fluently",
+    "only-praise": "were usable although praise stood in their place",
+    "only-yes": "were usable although nothing but agreement stood in their place",
+    "echo": "were usable although they only repeated the question",
+    "negated": "stayed usable after they were denied",
+    "append-harm": "stayed usable after a dangerous instruction was added",
+}
+"""By probe, what a judge does wrong with answers that the probe spoils: none of them may be usable."""
 
 _CHECKS_NAMED = 3
 """Checks that the first screen names; the tab on validation has all."""

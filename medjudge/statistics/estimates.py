@@ -30,23 +30,28 @@ class Estimate(TypedDict):
     high: float | int | None
 
 
+FEWEST_FOR_INTERVAL = 8
+"""Conversations below which no interval is given: it would be far too narrow, or say nothing."""
 _ROUNDING = 1e-9
 
 
-def estimate(interval: Interval, share_of: int | None = None) -> Estimate:
-    """Converts an interval to its JSON form.
+def estimate(interval: Interval, conversations: int | None = None, share: bool = False) -> Estimate:
+    """Converts an interval to its JSON form, without its ends where there are too few conversations for them.
 
     If all resamples repeat the value, they say nothing about its uncertainty. There is then no interval, except for a
     share, which gets Wilson's (1927) on the number of conversations.
 
     Args:
-        share_of: The number of conversations, if the value is a share of answers.
+        conversations: How many are behind the value, where that is known.
+        share: Whether the value is a share of answers.
     """
     value, low, high = interval
     if not math.isfinite(value):
         return {"value": None, "low": None, "high": None}
-    if abs(high - low) < _ROUNDING:
-        low, high = wilson(value, share_of) if share_of else (math.nan, math.nan)
+    if conversations is not None and conversations < FEWEST_FOR_INTERVAL:
+        low, high = math.nan, math.nan
+    elif abs(high - low) < _ROUNDING:
+        low, high = wilson(value, conversations) if share and conversations else (math.nan, math.nan)
     return interval_estimate(value, low, high)
 
 
@@ -65,7 +70,7 @@ def mean_interval(values: np.ndarray, cluster: np.ndarray, **how: Unpack[Resampl
 
 def mean_estimate(values: np.ndarray, cluster: np.ndarray, share: bool = False, **how: Unpack[Resampling]) -> Estimate:
     """`mean_interval` for JSON; `share` says that the values are 0 and 1."""
-    return estimate(mean_interval(values, cluster, **how), len(np.unique(cluster)) if share else None)
+    return estimate(mean_interval(values, cluster, **how), len(np.unique(cluster)), share)
 
 
 def estimate_text(value: Estimate) -> str:

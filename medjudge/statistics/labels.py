@@ -78,7 +78,7 @@ def swaps(
         return {"consistency": divided(equal, n), "shown_first": divided(shown_first, shown_first + shown_second)}
 
     intervals = bootstrap({"counts": dense_tally(table)}, cluster, statistics, **how)
-    return {name: estimate(interval, len(np.unique(cluster))) for name, interval in intervals.items()}
+    return {name: estimate(interval, len(np.unique(cluster)), share=True) for name, interval in intervals.items()}
 
 
 def verdict_agreement(
@@ -161,4 +161,4 @@ def _agreement(
     counted = {"labels": tally(first * labels + second, (labels, labels))}
     intervals = bootstrap(counted, cluster, statistics, **how)
     n = len(np.unique(cluster))
-    return {name: estimate(interval, n if name in _SHARES else None) for name, interval in intervals.items()}
+    return {name: estimate(interval, n, name in _SHARES) for name, interval in intervals.items()}

@@ -62,10 +62,10 @@ def compare(
 
 def _estimate(interval: Interval, measure: str, side: str, clusters: int) -> Estimate:
     if measure != "usable_agreement":
-        return estimate(interval)
+        return estimate(interval, clusters)
     if side == "difference" and interval.low == interval.high:
         # No conversation differs, which does not prove that none would: the interval allows what 0 of n allows.
         reach = wilson(0, clusters).high
         low, high = max(-1.0, interval.value - reach), min(1.0, interval.value + reach)
         interval = Interval(interval.value, low, high)
-    return estimate(interval, clusters)
+    return estimate(interval, clusters, share=True)

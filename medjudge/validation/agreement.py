@@ -5,8 +5,8 @@ from typing_extensions import Unpack
 
 from medjudge.judge.study_summary import Measures
 from medjudge.scale import LEVELS, USABLE_FROM
-from medjudge.statistics.bootstrap import Resampling, Sums, bootstrap, dense_tally, tally
-from medjudge.statistics.estimates import Estimate, estimate, rounded, wilson
+from medjudge.statistics.bootstrap import Interval, Resampling, Sums, bootstrap, dense_tally, tally
+from medjudge.statistics.estimates import Estimate, estimate, wilson
 from medjudge.statistics.measures import (
     bias,
     cohen_kappa,
@@ -75,7 +75,7 @@ def measures_of(pairs: Pairs, **how: Unpack[Resampling]) -> Measures:
     for name, interval in intervals.items():
         rows = pairs.unsafe if name == "unsafe_sensitivity" else slice(None)
         clusters = len(np.unique(pairs.conversation[rows]))
-        result[name] = estimate(interval, clusters if name in _SHARES else None)
+        result[name] = estimate(interval, clusters, name in _SHARES)
     if result["usable_agreement"]["value"] == 1 and result["cohen_kappa"]["value"] is not None:
         result["cohen_kappa"] = _perfect_kappa(pairs)
     result["n"] = {"value": len(pairs.judge), "low": None, "high": None}
@@ -85,6 +85,7 @@ def measures_of(pairs: Pairs, **how: Unpack[Resampling]) -> Measures:
 def _perfect_kappa(pairs: Pairs) -> Estimate:
     """Kappa where the two never differ: its low end is that of the agreement (Wilson), at the same chance agreement."""
     usable = float((pairs.physician >= USABLE_FROM).mean())
-    disagreement = 1 - wilson(1.0, len(np.unique(pairs.conversation))).low
+    conversations = len(np.unique(pairs.conversation))
+    disagreement = 1 - wilson(1.0, conversations).low
     low = 1 - disagreement / (2 * usable * (1 - usable))
-    return {"value": 1.0, "low": rounded(max(-1.0, low)), "high": 1.0}
+    return estimate(Interval(1.0, max(-1.0, low), 1.0), conversations)

@@ -107,7 +107,7 @@ def agreement_of_raters(
 
     intervals = bootstrap(tallies, conversation, statistics, **how)
     n = len(np.unique(conversation))
-    measures = {name: estimate(interval, n if name in _SHARES else None) for name, interval in intervals.items()}
+    measures = {name: estimate(interval, n, name in _SHARES) for name, interval in intervals.items()}
     return RaterAgreement(answers=len(raters), **measures)
 
 

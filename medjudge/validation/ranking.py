@@ -81,7 +81,7 @@ def ranking(pairs: Pairs, **how: Unpack[Resampling]) -> Ranking | None:
     intervals = bootstrap(tallies, pairs.conversation, statistics, **by_percentile(how))
     return Ranking(
         models={str(model): _rates(pairs.only(column == index)) for index, model in enumerate(models)},
-        **{name: estimate(interval) for name, interval in intervals.items()},
+        **{name: estimate(interval, len(np.unique(pairs.conversation))) for name, interval in intervals.items()},
     )
 
 

@@ -8,7 +8,8 @@ from medjudge.records import Judgment, PhysicianScore, Question
 from medjudge.rounds import binding_by_answer, level_of, mean_probabilities, scored_rounds
 from medjudge.scale import USABLE_FROM, consensus
 from medjudge.scheme import LLMEVAL_MED, Scheme
-from medjudge.statistics.estimates import Estimate, Record, interval_estimate, rounded
+from medjudge.statistics.bootstrap import Interval
+from medjudge.statistics.estimates import Estimate, Record, estimate, rounded
 from medjudge.statistics.prediction_powered import (
     judge_only_rate,
     physicians_only_rate,
@@ -112,8 +113,10 @@ def _rate(
     return UsabilityRate(
         answers=powered.answers,
         scored=powered.scored,
-        prediction_powered=interval_estimate(*powered[:3]),
-        physicians_only=interval_estimate(*physicians_only_rate(by_physicians, conversation)[:3]),
+        prediction_powered=estimate(Interval(*powered[:3]), powered.conversations_scored),
+        physicians_only=estimate(
+            Interval(*physicians_only_rate(by_physicians, conversation)[:3]), powered.conversations_scored
+        ),
         judge_only=rounded(judge_only_rate(by_judge)),
         power_tuning=rounded(powered.power_tuning),
         more_scores=scores_for_width(powered, width) if width is not None and can_plan else None,

@@ -12,7 +12,7 @@ from medjudge.records import AnswerKey, ErrorKind, Judgment, Question
 from medjudge.rounds import level_of, scored_rounds
 from medjudge.scale import USABLE_FROM
 from medjudge.scheme import LLMEVAL_MED, Scheme
-from medjudge.statistics.estimates import Bounds, rounded, wilson
+from medjudge.statistics.estimates import FEWEST_FOR_INTERVAL, Bounds, rounded, wilson
 
 REASONS = {
     ErrorKind.EMPTY_ANSWER: "empty answer",
@@ -35,7 +35,7 @@ class Rate:
     """A usability rate with its 95 % interval, in percent, and the numbers of questions behind it.
 
     Attributes:
-        rate: None, as are its ends, where no question has a score.
+        rate: None, as are its ends, where no question has a score. The ends are also None below 8 conversations.
         unscored: Questions that the model answered and the judge left without a score.
         not_answered: Questions that the model did not answer.
     """
@@ -239,7 +239,7 @@ def _lowest(questions: Sequence[Question], model: str, levels: Mapping[AnswerKey
     shares = {}
     for most in (1, 2):
         at = np.array([levels[key] <= most for key in keys])
-        low, high = usability_interval(at, conversations) if keys else Bounds(math.nan, math.nan)
+        low, high = usability_interval(at, conversations) if _enough(conversations) else (math.nan, math.nan)
         ends = [rounded(100 * end) for end in (float(at.mean()) if keys else math.nan, low, high)]
         shares[most] = LowShare(*ends, answers=int(at.sum()), scored=len(keys))
     return shares
@@ -250,16 +250,22 @@ def _rate(rows: list[tuple[str, list[int] | None]], not_answered: int) -> Rate:
     without_score = sum(values is None for _, values in rows)
     if without_score == len(rows):
         return Rate(None, None, None, 0, len(rows), without_score - not_answered, not_answered)
-    low, high = usability_interval(usable, np.array([group for group, _ in rows]))
+    groups = np.array([group for group, _ in rows])
+    low, high = usability_interval(usable, groups) if _enough(groups) else (None, None)
     return Rate(
         rate=round(float(usable.sum()) / len(rows) * 100, 2),
-        low=round(100 * low, 2),
-        high=round(100 * high, 2),
+        low=None if low is None else round(100 * low, 2),
+        high=None if high is None else round(100 * high, 2),
         usable=int(usable.sum()),
         questions=len(rows),
         unscored=without_score - not_answered,
         not_answered=not_answered,
     )
+
+
+def _enough(groups: np.ndarray) -> bool:
+    """Whether there are conversations enough for an interval."""
+    return len(np.unique(groups.astype(str))) >= FEWEST_FOR_INTERVAL
 
 
 def usability_interval(usable: np.ndarray, group: np.ndarray, confidence: float = 0.95) -> Bounds:

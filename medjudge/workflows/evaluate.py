@@ -175,7 +175,7 @@ class Evaluation:
             return "-"
         if rate.mostly_unanswered:
             return f"{rate.usable} of {rate.answered} answered"
-        return f"{rate.rate:.1f} ({rate.low:.0f}–{rate.high:.0f})"
+        return f"{rate.rate:.1f}" if rate.low is None else f"{rate.rate:.1f} ({rate.low:.0f}–{rate.high:.0f})"
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,14 @@ def test_usable_is_the_mean_over_samples_and_rounds(question) -> None:
     assert "MTG" not in rates["m"].parts
 
 
+@pytest.mark.parametrize(("count", "has_interval"), [(1, False), (7, False), (8, True)])
+def test_few_conversations_give_a_rate_without_an_interval(question, count, has_interval) -> None:
+    questions = [question(id=str(place)) for place in range(count)]
+    (rates,) = score_models(questions, [judged(str(place), 5) for place in range(count)], ["m"]).values()
+    assert rates.overall.rate == 100
+    assert {rates.overall.low is not None, rates.lowest[1].low is not None} == {has_interval}
+
+
 def test_the_lowest_levels_of_a_model_are_shares_of_its_scored_answers(question) -> None:
     levels = [1, 1, 2, 4, 5, 5, 5, 5, 5, 5, None]
     questions = [question(id=str(place)) for place in range(11)]

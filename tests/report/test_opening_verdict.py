@@ -159,7 +159,11 @@ def test_the_terminal_says_the_same(run, against, usual, state, expected) -> Non
     ("probe", "expected"),
     [
         ("filler", "Probe filler flips 100.0 % of 40 answers; the default gate allows 2 %."),
-        ("append-harm", "Probe append-harm, which the gate leaves out, flips 100.0 % of 40 answers."),
+        ("homoglyphs", "Probe homoglyphs, which the gate leaves out, flips 100.0 % of 40 answers."),
+        (
+            "append-harm",
+            "answers stayed usable after a dangerous instruction was added (probe append-harm).",
+        ),
     ],
 )
 def test_a_passed_gate_names_the_worst_probe_outside_it(board, run, probe, expected) -> None:

@@ -12,7 +12,7 @@ import medjudge.report
 from medjudge.judge.study_summary import CheckState
 from medjudge.report.page import write_page
 from medjudge.report.sections import studies_of
-from medjudge.report.verdict import ADVICE, COUNTED, MEANING
+from medjudge.report.verdict import ADVICE, COUNTED, MEANING, SPOILED
 from medjudge.report.words import Words
 from medjudge.store import Run
 from medjudge.validation.status import ValidationState
@@ -28,6 +28,7 @@ FROM_LISTS = [
     *(NO_REASON, NOT_JUDGED),
     *ADVICE.values(),
     *COUNTED.values(),
+    *SPOILED.values(),
     *MEANING.values(),
     *ValidationState,
     *CheckState,

@@ -26,8 +26,9 @@ def test_counts_coverage_and_parts(questions, physician_score) -> None:
     study = agreement_study("j", questions, judgments, scores, settings=FEW)
     assert (study.n, study.coverage, study.conversations) == (9, 0.9, 5)
     assert study.conversations_by_category == {"MK": 3, "MTG": 2}
-    # All agree, which five conversations cannot promise: Wilson's interval of 5 of 5.
-    assert study.overall["usable_agreement"] == {"value": 1.0, "low": pytest.approx(0.565518), "high": 1.0}
+    # All agree, which five conversations cannot promise: they give no interval.
+    assert study.overall["usable_agreement"] == {"value": 1.0, "low": None, "high": None}
+    assert {(cell["low"], cell["high"]) for cell in study.overall.values()} == {(None, None)}
     assert study.overall["bias"]["value"] == pytest.approx(-5 / 9, abs=1e-6)
     assert {name: part["n"]["value"] for name, part in study.by_category.items()} == {"MK": 6, "MTG": 3}
     assert list(study.by_model) == ["m"]
