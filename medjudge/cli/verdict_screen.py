@@ -9,6 +9,7 @@ from rich.table import Table
 from medjudge.cli.estimates import percent, plain_table, points, span
 from medjudge.cli.study_screens import print_panel
 from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateCheck
+from medjudge.probes.probes import COUNTED
 from medjudge.statistics.estimates import Estimate
 from medjudge.validation.confidence import Confidence
 from medjudge.validation.physicians import PhysicianAgreement
@@ -147,11 +148,15 @@ def _beside(study: Study) -> Iterator[str]:
         )
     if study.probes:
         in_gate = {check.part for check in study.gate.checks if check.kind == CheckKind.PROBE_FLIPS}
-        outside = [
-            f"{probe} {span(effect.flips)}" for probe, effect in study.probes.effects.items() if probe not in in_gate
-        ]
-        if outside:
-            yield f"flips by probes outside the gate: {', '.join(outside)}"
+        outside = {probe: effect for probe, effect in study.probes.effects.items() if probe not in in_gate}
+        spoiled = {probe for probe in outside if COUNTED.get(probe) == "usable"}
+        for probes, what in (
+            (spoiled, "answers still called usable after probes that spoil them, outside the gate"),
+            (outside.keys() - spoiled, "flips by probes outside the gate"),
+        ):
+            listed = [f"{probe} {span(effect.flips)}" for probe, effect in outside.items() if probe in probes]
+            if listed:
+                yield f"{what}: {', '.join(listed)}"
     if study.ranking:
         yield (
             f"order of {len(study.ranking.models)} models: Spearman {span(study.ranking.spearman)}, pairs as "

@@ -351,21 +351,21 @@ def _lengths(
 def _ranking(table: _Table, models: Sequence[str], settings: PairSettings) -> PairRanking:
     comparisons = Comparisons(table.first, table.second, table.outcomes, table.length if settings.length else None)
     ranked = ranking(comparisons, table.cluster, len(models), **settings.how)
-    rows = []
+    rows, n = [], len(np.unique(table.cluster))
     for place in sorted(range(len(models)), key=lambda model: -ranked.strength[model].value):
         own = np.concatenate([table.verdict[table.first == place], -table.verdict[table.second == place]])
         rows.append(
             RankedModel(
                 model=models[place],
-                strength=estimate(ranked.strength[place]),
-                win_share=estimate(ranked.win_share[place]),
+                strength=estimate(ranked.strength[place], n),
+                win_share=estimate(ranked.win_share[place], n),
                 wins=int((own == 1).sum()),
                 ties=int((own == 0).sum()),
                 losses=int((own == -1).sum()),
             )
         )
-    length = None if ranked.covariate is None else estimate(ranked.covariate)
-    return PairRanking(models=rows, tie=estimate(ranked.tie), length=length)
+    length = None if ranked.covariate is None else estimate(ranked.covariate, n)
+    return PairRanking(models=rows, tie=estimate(ranked.tie, n), length=length)
 
 
 def _against_pointwise(

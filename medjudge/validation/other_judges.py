@@ -272,11 +272,12 @@ def _dependence(judged: PanelJudgments, pairs: Pairs, how: Resampling) -> dict[s
         return {**result, "mean_correlation": undefined, "effective_votes": undefined}
     wrong = (of_pairs[rows] >= 0.5 - 1e-9) != (pairs.physician[rows] >= USABLE_FROM)[:, None]
     found = dependence(wrong, pairs.conversation[rows], **how)
+    conversations = len(np.unique(pairs.conversation[rows]))
     return {
         **result,
         "correlation": [[rounded(float(value)) for value in row] for row in found.correlation],
-        "mean_correlation": estimate(found.mean),
-        "effective_votes": estimate(found.votes),
+        "mean_correlation": estimate(found.mean, conversations),
+        "effective_votes": estimate(found.votes, conversations),
     }
 
 

@@ -140,6 +140,8 @@ def test_the_sentence_on_trust_counts_the_checks(board, run, usual, results, sta
     [
         ("physicians", False, "passed", "CUSTOM GATE PASSED, which does not validate the judge: "),
         ("physicians", True, "passed", "GATE PASSED: "),
+        ("physicians", True, "passed", "probes that spoil them, outside the gate: append-harm 1.00 (0.90–1.00)"),
+        ("physicians", True, "passed", "flips by probes outside the gate: homoglyphs 1.00 (0.90–1.00)"),
         ("physicians", True, "passed", "The judge calls 12 of 89 unusable answers usable."),
         ("physicians", True, "inconclusive", "at most 0.02 allowed; too few answers to decide"),
         ("constructed levels", True, "inconclusive", "allowed; measured against constructed levels, not physicians"),
@@ -150,7 +152,8 @@ def test_the_terminal_says_the_same(run, against, usual, state, expected) -> Non
     (flips,) = [check for check in study.gate.checks if check.kind == CheckKind.PROBE_FLIPS]
     checks = [flips.model_copy(update={"state": CheckState(state)})]
     gate = GateResult(passed=True if state == "passed" else None, usual=usual, checks=checks)
-    changes = {"gate": gate, "against": against, "against_kind": AgainstKind(against)}
+    probes = ProbeStudy(answers=40, effects={"append-harm": EFFECT, "homoglyphs": EFFECT}, not_applied=[])
+    changes = {"gate": gate, "against": against, "against_kind": AgainstKind(against), "probes": probes}
     print_verdict(Console(file=(screen := StringIO()), width=240), study.model_copy(update=changes))
     assert expected in screen.getvalue()
 
