@@ -351,7 +351,8 @@ def _lengths(
 def _ranking(table: _Table, models: Sequence[str], settings: PairSettings) -> PairRanking:
     comparisons = Comparisons(table.first, table.second, table.outcomes, table.length if settings.length else None)
     ranked = ranking(comparisons, table.cluster, len(models), **settings.how)
-    rows, n = [], len(np.unique(table.cluster))
+    rows = []
+    n = len(np.unique(table.cluster))
     for place in sorted(range(len(models)), key=lambda model: -ranked.strength[model].value):
         own = np.concatenate([table.verdict[table.first == place], -table.verdict[table.second == place]])
         rows.append(

@@ -240,8 +240,14 @@ def _lowest(questions: Sequence[Question], model: str, levels: Mapping[AnswerKey
     for most in (1, 2):
         at = np.array([levels[key] <= most for key in keys])
         low, high = usability_interval(at, conversations) if _enough(conversations) else (math.nan, math.nan)
-        ends = [rounded(100 * end) for end in (float(at.mean()) if keys else math.nan, low, high)]
-        shares[most] = LowShare(*ends, answers=int(at.sum()), scored=len(keys))
+        share = float(at.mean()) if keys else math.nan
+        shares[most] = LowShare(
+            share=rounded(100 * share),
+            low=rounded(100 * low),
+            high=rounded(100 * high),
+            answers=int(at.sum()),
+            scored=len(keys),
+        )
     return shares
 
 
