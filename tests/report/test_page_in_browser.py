@@ -186,6 +186,7 @@ def test_filters_find_what_the_records_hold(run, open_report) -> None:
     assert shown_count(score="low") == expected(lambda key: level[key] <= 2)
     # Each share on the leaderboard leads to its answers.
     page.locator("nav.main a").first.click()
+    page.locator("nav.sub a[href='#board-1']").click()
     row = page.locator("#board-1 table:has(a[href*=score])").locator("tbody tr").first
     model, (share, *_) = row.locator("th").inner_text(), row.locator("td a").all_inner_texts()
     row.locator("td a").first.click()
