@@ -65,6 +65,7 @@ def test_rounds_and_raters_are_averaged_before_they_are_compared(questions, phys
 def test_both_kinds_of_interval_are_named(questions, physician_score) -> None:
     scores = [physician_score(question_id=f"q{n}", score=5 - n % 3) for n in range(10)]
     judgments = [judged(f"q{n}", 5 - n % 4) for n in range(10)]
+    questions = [question.model_copy(update={"group": question.id}) for question in questions]
     corrected = agreement_study("j", questions, judgments, scores, settings=FEW)
     plain = agreement_study("j", questions, judgments, scores, settings=FEW._replace(interval="percentile"))
     assert "bias-corrected and accelerated bootstrap over conversations, 200 resamples" in corrected.interval
