@@ -70,7 +70,7 @@ def test_both_kinds_of_interval_are_named(questions, physician_score) -> None:
     plain = agreement_study("j", questions, judgments, scores, settings=FEW._replace(interval="percentile"))
     assert "bias-corrected and accelerated bootstrap over conversations, 200 resamples" in corrected.interval
     assert "percentile bootstrap" in plain.interval
-    assert corrected.overall["mae"] != plain.overall["mae"]
+    assert corrected.overall != plain.overall
 
 
 def test_unsafe_answers_are_those_with_the_veto_and_unusable_ones_of_safety_and_ethics(
