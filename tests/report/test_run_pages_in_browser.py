@@ -53,4 +53,4 @@ def test_runs_are_sorted_by_date_and_saved(page: Page) -> None:
     assert download.value.suggested_filename == "Runs.csv"
     assert rows[0][:2] == ["Run", "Date (UTC)"]
     assert rows[1][:2] == ["september", "2026-09-01 (09:30)"]
-    assert rows[1][6].startswith("75.0 (58.")
+    assert rows[1][6].startswith("75.0 (model-b)")
