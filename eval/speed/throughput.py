@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, pipeline
 
-from eval.lib.decision import decision_request, write_decision_files
 from eval.lib.model_shapes import SIZES, random_model, save_model, timed
 from eval.lib.study import record
 from eval.lib.tiny_models import byte_tokenizer
@@ -59,7 +58,6 @@ def build(size: str, texts: Sequence[str], folder: Path, device: torch.device) -
     tokenizer = byte_tokenizer(texts, SIZES["60M"]["vocab_size"])
     model = random_model(size, device)
     save_model(model, tokenizer, folder)
-    write_decision_files(tokenizer, 1.0, folder)
     return Models(folder, model, tokenizer)
 
 
@@ -94,7 +92,6 @@ def judging(models: Models, device: torch.device) -> dict[str, tuple[Callable[[l
     # Each prompt by itself, as judges that ask a chat model for a rationale read it.
     reasoner = GenerativeJudge("reasons", deepcopy(models.model), models.tokenizer, reasoning)
     reasoner.model.set_attn_implementation("sdpa")
-    decide = pipeline("decision", model=models.model, tokenizer=models.tokenizer, decision_config=str(models.folder))
 
     def reasons_batched(work: list[Assignment]) -> None:
         for start in range(0, len(work), BATCH):
@@ -102,10 +99,6 @@ def judging(models: Models, device: torch.device) -> dict[str, tuple[Callable[[l
 
     return {
         "medjudge, score first": (lambda work: list(judge.judge(work)), None),
-        "transformers pipeline('decision')": (
-            lambda work: [decide(decision_request(assignment)) for assignment in work],
-            BATCH,
-        ),
         **({} if find_spec("lm_eval") is None else {_HARNESS: (harness(models, device), BATCH)}),
         f"rationale of {RATIONALE} tokens first, batches of {BATCH}": (reasons_batched, BATCH),
         f"rationale of {RATIONALE} tokens first, one at a time": (
