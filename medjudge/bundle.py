@@ -70,7 +70,7 @@ _Tag = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_.]{1,100}\z")]
 
 
 class About(_Data):
-    """What a bundle holds. `python` and `platforms` are those of its wheels, `None` and empty without any.
+    """The contents of a bundle. `python` and `platforms` are those of its wheels, `None` and empty without any.
 
     Whoever unpacks a bundle sees these texts, and runs a command with some of them in it.
     """
@@ -176,7 +176,7 @@ def write_bundle(
 
 
 def _own_files(manifest: Manifest, data: bytes, signature: bytes | None) -> list[tuple[str, bytes]]:
-    """What stands before the packed files."""
+    """The head of a bundle, before the packed files."""
     first = [(MANIFEST, data)]
     signatures = [] if signature is None else [(SIGNATURE, signature)]
     hashes = [(sha256(content).hexdigest(), name) for name, content in first + signatures]

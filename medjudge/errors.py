@@ -5,7 +5,7 @@ import re
 import sys
 
 LOG = logging.getLogger("medjudge")
-"""What is printed for users goes here as well; a run folder that is written keeps it in its log."""
+"""Messages for users go here as well; a run folder that is written keeps it in its log."""
 LOG.setLevel(logging.INFO)
 
 _LONGEST_LINE, _MOST_LINES = 2000, 1000

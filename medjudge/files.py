@@ -197,7 +197,7 @@ def first_problem(error: ValueError) -> str:
 
 
 def incomplete_bytes(path: Path) -> int:
-    """How many bytes at the end of a JSON-lines file are an incomplete line. The last line may lack its newline.
+    """The length in bytes of an incomplete line at the end of a JSON-lines file. The last line may lack its newline.
 
     Raises:
         InputError: The file cannot be read or is too large.
@@ -266,7 +266,7 @@ def replacing(path: Path, private: bool = True) -> Iterator[IO[bytes]]:
 
 
 def temporary_beside(path: Path) -> Path:
-    """Where this process may write what becomes `path`; what killed processes left of theirs is removed.
+    """The place for this process to write what becomes `path`; what killed processes left of theirs is removed.
 
     The name has the process id, because two processes may write the same file at the same time, such as `report` and
     `eval`.
@@ -394,7 +394,7 @@ def _decoded(path: Path, data: bytes, start: int = 0) -> str:
 
 
 def _complete(data: bytes) -> bool:
-    """Whether the last line of a JSON-lines file is complete, with or without its newline."""
+    """True if the last line of a JSON-lines file is complete, with or without its newline."""
     try:
         json.loads(data or b"{}")
     except (ValueError, RecursionError):

@@ -34,7 +34,7 @@ class ItemScore(OfTexts):
 
 
 class ItemVerdict(StrictRecord):
-    """What a judge says of one item of an answer: the probability that the answer meets it. `item` is its text."""
+    """The probability that an answer meets one item, by a judge. `item` is its text."""
 
     item: Text
     met: Annotated[float, Field(ge=0, le=1)]
@@ -80,5 +80,5 @@ class ItemJudgment(OfTexts):
 
     @property
     def retryable(self) -> bool:
-        """Whether another request may yield verdicts."""
+        """True if another request may yield verdicts."""
         return self.error is not None and self.error_kind in (None, ErrorKind.REQUEST_FAILED)

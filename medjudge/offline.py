@@ -39,12 +39,12 @@ def go_offline() -> None:
 
 
 def is_offline() -> bool:
-    """Whether this process refuses the network."""
+    """True if this process refuses the network."""
     return _refusing
 
 
 def is_loopback(host: str | bytes | None) -> bool:
-    """Whether a name or address is this machine's loopback; None and the empty name are."""
+    """True if a name or address is this machine's loopback; None and the empty name are."""
     name = os.fsdecode(host) if host else "localhost"
     if name == "localhost" or name.endswith(".localhost"):
         return True

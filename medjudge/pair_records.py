@@ -84,7 +84,7 @@ class PairJudgment(_Pair):
 
     @property
     def retryable(self) -> bool:
-        """Whether another request may yield a verdict."""
+        """True if another request may yield a verdict."""
         return self.error is not None and self.error_kind in (None, ErrorKind.REQUEST_FAILED)
 
 

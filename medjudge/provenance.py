@@ -54,7 +54,7 @@ def hash_of(record: OfTexts, texts: Texts) -> str | None:
 
 
 def of_other_texts(record: OfTexts, texts: Texts) -> bool:
-    """Whether a record was made from other texts than those now under its ids; False for one without a hash."""
+    """True if a record was made from other texts than those now under its ids; False for one without a hash."""
     return record.texts is not None and hash_of(record, texts) not in (record.texts, None)
 
 
@@ -65,7 +65,7 @@ def stamped(records: Iterable[Made], texts: Texts) -> Iterator[Made]:
 
 
 def same(one: StrictRecord, other: StrictRecord) -> bool:
-    """Whether two records say the same, with or without the hash of their texts."""
+    """True if two records say the same, with or without the hash of their texts."""
     return one.model_dump(exclude={"texts"}) == other.model_dump(exclude={"texts"})
 
 

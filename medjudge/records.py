@@ -115,7 +115,7 @@ class OfTexts(StrictRecord):
     @property
     @abstractmethod
     def key(self) -> Any:
-        """What names the record in its file."""
+        """The fields that name the record in its file."""
 
     @property
     @abstractmethod
@@ -243,12 +243,12 @@ class Answer(_WithExtra):
 
     @property
     def truncated(self) -> bool:
-        """Whether the answer ended at the token limit."""
+        """True if the answer ended at the token limit."""
         return self.finish_reason == "length"
 
 
 class PointVerdict(StrictRecord):
-    """What a judge says of one point of a reference or a checklist: probabilities that add up to 1.
+    """A judge's verdict on one point of a reference or a checklist: probabilities that add up to 1.
 
     `open` means that the answer neither states the point nor the opposite of it.
     """
@@ -318,7 +318,7 @@ class Judgment(OfTexts):
 
     @property
     def retryable(self) -> bool:
-        """Whether another request may yield a score. An error without a kind is retried: its cause is unknown."""
+        """True if another request may yield a score. An error without a kind is retried: its cause is unknown."""
         return self.error is not None and self.error_kind in (None, ErrorKind.REQUEST_FAILED)
 
 

@@ -1,4 +1,4 @@
-"""What readers of a run's `run.json` rely on."""
+"""The parts of a run's `run.json` that readers rely on."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class JudgeEntry(BaseModel):
-    """What readers of `run.json` rely on in a judge's entry."""
+    """The parts of a judge's entry in `run.json` that readers rely on."""
 
     model_config = ConfigDict(strict=True)
 
@@ -46,7 +46,7 @@ class _BenchmarkEntry(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What readers of `run.json` rely on; other entries may have any form."""
+    """The entries of `run.json` that readers rely on; other entries may have any form."""
 
     model_config = ConfigDict(strict=True)
 

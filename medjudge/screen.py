@@ -1,4 +1,4 @@
-"""What is shown of work that goes on: progress bars, notes on what is being done, and how much of both."""
+"""Progress bars and notes on work that goes on, and the choice of how much of both is shown."""
 
 import sys
 import time
@@ -18,7 +18,7 @@ else:
 
 
 class Detail(Enum):
-    """How much is shown: QUIET only results, warnings and errors; VERBOSE also figures about the machine."""
+    """The amount that is shown: QUIET only results, warnings and errors; VERBOSE also figures about the machine."""
 
     QUIET = "quiet"
     NORMAL = "normal"
@@ -35,12 +35,12 @@ def show(detail: Detail) -> None:
 
 
 def is_quiet() -> bool:
-    """Whether only results, warnings and errors are shown."""
+    """True if only results, warnings and errors are shown."""
     return _shown is Detail.QUIET
 
 
 def on_a_terminal() -> bool:
-    """Whether messages go to a person who waits at a terminal."""
+    """True if messages go to a person who waits at a terminal."""
     return sys.stderr.isatty()
 
 
@@ -60,7 +60,7 @@ def say_in_detail(message: str) -> None:
 
 
 LINE_SECONDS = 30.0
-"""How often work off a terminal says how far it is."""
+"""Seconds between two lines of progress off a terminal."""
 
 
 def progress_bar(total: int, what: str, unit: str, shown: bool = True) -> ProgressBar:

@@ -8,7 +8,7 @@ _PACKAGE = Path(__file__).parent
 
 
 def shipped(name: str) -> Path:
-    """Where a recipe or config is in this installation.
+    """The place of a recipe or config in this installation.
 
     Args:
         name: A path such as `recipes/train_judge.py` or `configs/judges`.

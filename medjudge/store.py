@@ -53,7 +53,7 @@ Record = TypeVar("Record", bound=Keyed)
 QUESTIONS_CHANGED = "The questions are not those that this run began with: questions.jsonl was changed."
 
 SYNC_SECONDS = 1.0
-"""How often appended lines are synced to disk: a sync takes milliseconds, and some judges append 500 lines a second."""
+"""Seconds between two syncs to disk: a sync takes milliseconds, and some judges append 500 lines a second."""
 
 MOST_QUESTIONS = 200_000
 """The most questions of a file."""
@@ -245,7 +245,7 @@ class Run:
 
     @property
     def is_being_written(self) -> bool:
-        """Whether the process that last wrote here has not ended; tells nothing of processes of another machine."""
+        """True if the process that last wrote here has not ended; tells nothing of processes of another machine."""
         pid = self._pid()
         return pid.isdecimal() and int(pid) < 1 << 31 and psutil.pid_exists(int(pid))
 
@@ -300,13 +300,13 @@ class Run:
         return self.path / "judgments" / f"{judge_name}.jsonl"
 
     def agreement_file(self, judge_name: str, against: str | None = None) -> Path:
-        """Where a judge's study is; one against another judge is stored beside the one against physicians."""
+        """The file of a judge's study; one against another judge is stored beside the one against physicians."""
         name = f"{judge_name}-against-{against}" if against else judge_name
         return self.path / "agreement" / f"{name}.json"
 
     @property
     def has_scheme(self) -> bool:
-        """Whether the run keeps a copy of its scheme."""
+        """True if the run keeps a copy of its scheme."""
         return (self.path / SCHEME_FILE).is_file()
 
     def scheme(self) -> Scheme:
@@ -314,7 +314,7 @@ class Run:
         return self._unchanged([self.path / SCHEME_FILE], lambda: scheme_beside(self.questions_file))
 
     def _unchanged(self, files: Sequence[Path], read: Callable[[], Any]) -> Any:
-        """What was read from files before, unless one of them has grown or was replaced."""
+        """The content of files that were read before, unless one of them has grown or was replaced."""
         if not all(file.exists() for file in files):
             return read()
         state = [(stat.st_ino, stat.st_mtime_ns, stat.st_size) for stat in map(Path.stat, files)]
@@ -428,7 +428,7 @@ class Run:
         return manifest
 
     def notes(self) -> list[str]:
-        """What must be said with any figure of this run: its own notes, and what of it was changed since."""
+        """Notes that go with any figure of this run: its own notes, and what of it was changed since."""
         notes = list(self.manifest().get("notes", []))
         benchmark = self.manifest().get("benchmark") or {}
         if benchmark and benchmark["sha256"] != file_sha256(self.questions_file):

@@ -1,4 +1,4 @@
-"""What the studies share: they run the commands that a user would type, and record the results and the machine."""
+"""Parts that studies share: they run the commands that a user would type, and record results and machine."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""How far the built-in judge can be trusted: agreement, unseen references, short answers, probes, contradictions.
+"""Measures of the built-in judge: agreement, unseen references, short answers, probes, contradictions.
 
     python eval/quality/built_in.py DATA WORK SET [--judge JUDGE …] [--rows ROW …] [--side choose|report] [--limit N]
 

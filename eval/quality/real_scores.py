@@ -146,7 +146,7 @@ def trained(study: Study, cell: Cell, answers: int | None) -> str:
 
 
 def measured(study: Study, cell: Cell, answers: int | None) -> dict[str, Any]:
-    """What `medjudge validate` says of the judge, and of GPT-4 on the same answers."""
+    """The result of `medjudge validate` for the judge, and of GPT-4 on the same answers."""
     judge = trained(study, cell, answers)
     unseen = split_run(study.folder, cell.split, 0)[1]
     found: dict[str, Any] = study.run(

@@ -72,7 +72,7 @@ class TextReader(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a reader did: `read` or `refused`; or `problem`, which breaks the property, in one line."""
+    """The outcome of a reader: `read` or `refused`; or `problem`, which breaks the property, in one line."""
 
     read: bool
     problem: str | None = None
@@ -124,7 +124,7 @@ def _most_seconds(seconds: float) -> Iterator[None]:
 
 
 def _write_again(value: Any) -> None:
-    """What was read can be written: a lone surrogate, say, would break the run that it was read into."""
+    """Check that what was read can be written: a lone surrogate, say, would break the run that it was read into."""
     for item in value if isinstance(value, (list, tuple)) else [value]:
         if isinstance(item, BaseModel):
             item.model_dump_json()

@@ -1,4 +1,4 @@
-"""Whether commands that are killed at random moments lose nothing and end as if they had not been.
+"""Commands that are killed at random moments: they lose nothing and end as if they had not been.
 
     python eval/robustness/kills.py WORK [KILLS]
 

@@ -1,4 +1,4 @@
-"""Whether a judge behind a flaky server can run for an hour: memory flat, nothing lost, nothing twice.
+"""A judge behind a flaky server for an hour: memory flat, nothing lost, nothing twice.
 
     python eval/robustness/soak.py WORK [MINUTES]
 

@@ -1,4 +1,4 @@
-"""What verdicts on 30 items cost against one score of the same answer, by a generative judge.
+"""The cost of verdicts on 30 items against one score of the same answer, by a generative judge.
 
     python eval/speed/item_cost.py DATA [--size 60M] [--device cpu] [--rounds 9] [--answers 4]
 

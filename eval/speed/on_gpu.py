@@ -42,7 +42,7 @@ FIRST_TOKENS = 4_000_000
 
 
 class Place(NamedTuple):
-    """Where the steps run: the device, the shape of the model, and a folder for files."""
+    """The place of the steps: the device, the shape of the model, and a folder for files."""
 
     device: torch.device
     size: str
@@ -95,7 +95,7 @@ def logits_of(judge: GenerativeJudge, work: Sequence[Assignment]) -> tuple[list[
 
 
 def differences(left: np.ndarray, right: np.ndarray) -> dict[str, Any]:
-    """How much two readings of the same prompts differ, after both are scaled to give all five levels."""
+    """The difference between two readings of the same prompts, after both are scaled to give all five levels."""
     centre = right.mean(axis=0)
     scale = 2.0 / (right - centre).std()
     shares = [torch.tensor((rows - centre) * scale).double().softmax(dim=1).numpy() for rows in (left, right)]

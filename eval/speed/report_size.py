@@ -1,4 +1,4 @@
-"""How large the report of a whole benchmark is, how long it takes to write, and how fast a browser shows it.
+"""The size of a whole benchmark's report, the time to write it, and the time until a browser shows it.
 
     python eval/speed/report_size.py WORK
 

@@ -1,4 +1,4 @@
-"""Whether a generative judge gives the same judgments from any batch size, restart or number of processes.
+"""The same judgments of a generative judge from any batch size, restart or number of processes.
 
     python eval/speed/reproducible.py DATA [--prompts 2000]
 
@@ -95,7 +95,7 @@ def ways(
 
 
 def differences(judged: dict[str, dict[Key, Judgment]]) -> dict[str, Any]:
-    """How far each way is from the first."""
+    """The distance of each way from the first."""
     first, *others = judged.values()
     rows: dict[str, Any] = {}
     for name, other in zip(list(judged)[1:], others, strict=True):

@@ -1,4 +1,4 @@
-"""How fast answers are judged and questions answered, beside other ways with the same model and the same prompts.
+"""The speed of judging and answering, beside other ways with the same model and the same prompts.
 
     pip install lm-eval
     python eval/speed/throughput.py DATA [--size 60M] [--device cpu] [--rounds 3] [--questions 2]
@@ -112,7 +112,7 @@ _HARNESS = f"lm-evaluation-harness, batches of {BATCH}"
 
 
 def harness(models: Models, device: torch.device) -> Callable[[list[Assignment]], None]:
-    """How lm-evaluation-harness judges: the likelihood of each of the five scores."""
+    """Judging as lm-evaluation-harness does: the likelihood of each of the five scores."""
     from lm_eval.api.instance import Instance
     from lm_eval.models.huggingface import HFLM
 

@@ -1,4 +1,4 @@
-"""How much faster a generative judge trains where packs hold once what their lines begin with, and that steps stay.
+"""The speed of training a generative judge where packs hold once what their lines begin with, with the same steps.
 
     python eval/speed/tree_packing.py DATA [--rounds 3] [--questions 6]
 

@@ -1,4 +1,4 @@
-"""How long the agreement of a whole benchmark takes, beside the same bootstrap looped over scikit-learn's functions.
+"""The time for the agreement of a whole benchmark, beside the same bootstrap looped over scikit-learn's functions.
 
     python eval/speed/validation_speed.py
 

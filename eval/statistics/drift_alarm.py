@@ -1,4 +1,4 @@
-"""How often `medjudge validate --since` raises an alarm, in 200 simulated comparisons of each design.
+"""The rate of alarms of `medjudge validate --since`, in 200 simulated comparisons of each design.
 
     python eval/statistics/drift_alarm.py
 

@@ -1,4 +1,4 @@
-"""How often 95 % intervals contain the truth, in 1,000 simulated studies of each design.
+"""Coverage of 95 % intervals, in 1,000 simulated studies of each design.
 
     python eval/statistics/interval_coverage.py
 
@@ -68,7 +68,7 @@ def simulated_study(design: Design, generator: np.random.Generator) -> Simulated
 
 
 def ppi_coverage(studies: int = 1000, seed: int = 0, designs: Iterable[Design] | None = None) -> dict[str, Any]:
-    """How often the 95 % intervals of prediction-powered rates hold the true rate, over many designs.
+    """Coverage of the 95 % intervals of prediction-powered rates, over many designs.
 
     Args:
         studies: Simulated studies for each design.
@@ -170,7 +170,7 @@ def agreement_coverage(
     methods: tuple[Method, ...] = ("bca",),
     designs: Iterable[AgreementDesign] | None = None,
 ) -> dict[str, Any]:
-    """How often the 95 % intervals of agreement hold the true value, over several designs.
+    """Coverage of the 95 % intervals of agreement, over several designs.
 
     Args:
         studies: Simulated studies for each design.

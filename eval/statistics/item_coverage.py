@@ -1,4 +1,4 @@
-"""How often 95 % intervals of rubric items, and of a model's mean level, contain the truth in simulated studies.
+"""Coverage of 95 % intervals of rubric items, and of a model's mean level, in simulated studies.
 
     python eval/statistics/item_coverage.py
 
@@ -69,7 +69,7 @@ def simulated_items(design: ItemDesign, generator: np.random.Generator) -> Simul
 
 
 def item_coverage(studies: int = 400, seed: int = 0, designs: Iterable[ItemDesign] | None = None) -> dict[str, Any]:
-    """How often the intervals of agreement on items, and of the mean share of points, hold the true values.
+    """Coverage of the intervals of agreement on items, and of the mean share of points.
 
     Args:
         studies: Simulated studies for each design.
@@ -92,7 +92,7 @@ def item_designs() -> Iterator[ItemDesign]:
 
 
 def level_coverage(studies: int = 150, seed: int = 0, designs: Iterable[LevelDesign] | None = None) -> dict[str, Any]:
-    """How often a model's mean level ± its half-width from crossed random effects holds the true mean.
+    """Coverage of a model's mean level ± its half-width from crossed random effects.
 
     Args:
         studies: Simulated studies for each design.

@@ -1,4 +1,4 @@
-"""How often 95 % intervals of rankings from pairs contain the truth, in 1,000 simulated studies of each design.
+"""Coverage of 95 % intervals of rankings from pairs, in 1,000 simulated studies of each design.
 
     python eval/statistics/pair_coverage.py
 
@@ -79,7 +79,7 @@ def pair_coverage(
     methods: tuple[Method, ...] = ("bca",),
     designs: Iterable[PairDesign] | None = None,
 ) -> dict[str, Any]:
-    """How often the intervals hold the true values, over several designs.
+    """Coverage of the intervals, over several designs.
 
     Args:
         studies: Simulated studies for each design.
@@ -140,7 +140,7 @@ def _row(design: PairDesign, studies: int, method: Method, generator: np.random.
 
 
 def _true_values(design: PairDesign, generator: np.random.Generator) -> dict[str, float]:
-    """What an endless study would find: strengths differ between questions, which the fitted model averages."""
+    """The result of an endless study: strengths differ between questions, which the fitted model averages."""
     pairs = simulated_pairs(design._replace(questions=_TRUTH_FROM), generator)
     length = None if design.length is None else pairs.length
     verdict = both_orders(pairs.forward, pairs.backward)

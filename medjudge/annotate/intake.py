@@ -62,15 +62,15 @@ class Problem(NamedTuple):
 
     @property
     def what(self) -> str:
-        """What is wrong, in English."""
+        """The problem, in English."""
         return self.text("en")
 
     def this_row(self, language: str) -> str:
-        """What is wrong, for a workbook that shows the row again."""
+        """The problem, for a workbook that shows the row again."""
         return message("this_row", what=self.text(language, here=True)).text(language)
 
     def text(self, language: str, here: bool = False) -> str:
-        """What is wrong in a language, without the cells of the form where its row is shown again."""
+        """The problem in a language, without the cells of the form where its row is shown again."""
         return ("；" if language == "zh" else "; ").join(
             one.text(language, here) if isinstance(one, Message) else one for one in self.wrong
         )

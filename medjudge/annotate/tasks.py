@@ -177,7 +177,7 @@ def _better(pair: PhysicianPair) -> object:
 _PAIR_TEXTS = both_languages("pair_form.yaml", VerdictTexts)
 _ITEM_TEXTS = both_languages("item_form.yaml", VerdictTexts)
 _FORMER_WORDS = {"contradicted": ("contradicted 相反", "相反")}
-"""What forms that an earlier version exported offer."""
+"""The choices on forms that an earlier version exported."""
 
 
 def _headings(texts: Sequence[Any]) -> dict[str, str]:

@@ -284,7 +284,7 @@ def _offer(sheet: Any, unit: Unit, task: Task, field: str, letter: str, rows: Se
 
 
 def _prompt(unit: Unit, task: Task, field: str) -> str:
-    """What is shown beside a cell to fill in: what the scores mean, in the language of the question."""
+    """The prompt of a cell to fill in: the meanings of the scores, in the language of the question."""
     language, languages = unit.question.language, unit.languages
     if task is not LEVELS:
         code = language if language in languages.codes(task.form_file) else "en"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from medjudge.benchmark.llmeval_med import Oddity
 
 MOST_LINES, MOST_PLACES = 20, 3
-"""How many oddities are shown, and how many places of one that occurs several times."""
+"""The most oddities that are shown, and the most places of one of them."""
 
 app = typer.Typer(help="Check a file, or convert other formats.", no_args_is_help=True, rich_markup_mode="rich")
 
@@ -145,7 +145,7 @@ def convert(
 
 
 def meaning_lines(oddities: Sequence["Oddity"]) -> Iterator[str]:
-    """What the oddities mean for judging, a line for each meaning, the most frequent first."""
+    """The consequences of the oddities for judging, a line each, the most frequent first."""
     from collections import Counter
 
     for meaning, count in Counter(oddity.means for oddity in oddities if oddity.means).most_common():

@@ -92,7 +92,7 @@ class Evaluate(groups.Screen, groups.LocalJudging, groups.Answering, groups.Ques
         )
 
     def request(self) -> "EvaluationRequest":
-        """What `run_evaluation` is asked for."""
+        """The request to `run_evaluation`."""
         from medjudge.workflows.escalate import Escalation
         from medjudge.workflows.evaluate import EvaluateOptions, EvaluationRequest
 

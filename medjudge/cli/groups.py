@@ -84,14 +84,14 @@ class Servers:
 
     @property
     def server(self) -> "Server":
-        """Where requests go, and how patiently."""
+        """The server of requests, and the patience with it."""
         from medjudge.chat_api.client import Server
 
         return Server(self.base_url, self.concurrency, self.tokens_per_minute)
 
     @property
     def cost_limit(self) -> "Limit":
-        """What the run may cost."""
+        """The limits on a run's cost."""
         from medjudge.chat_api.spending import Limit
 
         return Limit(self.max_cost, self.prices)
@@ -106,7 +106,7 @@ class Device:
 
 @dataclass(kw_only=True)
 class Answering(Device, Servers):
-    """How models answer."""
+    """The settings by which models answer."""
 
     model: list[str] = option(REQUIRED, "MODEL", "Folder, hub id, or openai:MODEL. Repeatable.", ANSWERING)
     seed: options.Seed = 0
@@ -148,7 +148,7 @@ class Answering(Device, Servers):
 
 @dataclass(kw_only=True)
 class ApiJudging(Device, Servers):
-    """How a judge behind an API replies."""
+    """The form of an API judge's replies."""
 
     judge_tokens: Optional[int] = rare(
         None,
@@ -171,7 +171,7 @@ class ApiJudging(Device, Servers):
 
 @dataclass(kw_only=True)
 class Judging(ApiJudging):
-    """How a judge is run."""
+    """The settings of running a judge."""
 
     rounds: int = rare(1, "N", "How often each answer is judged.", JUDGING, min=1)
 
@@ -182,7 +182,7 @@ class Judging(ApiJudging):
 
 @dataclass(kw_only=True)
 class LocalJudging(Judging):
-    """How a judge is run, a generative one on this machine included."""
+    """The settings of running a judge, a generative one on this machine included."""
 
     attention: Optional[str] = rare(
         None,
@@ -214,7 +214,7 @@ class LocalJudging(Judging):
 
 @dataclass(kw_only=True)
 class Output:
-    """What is shown."""
+    """Options of output."""
 
     quiet: options.Quiet = False
     verbose: options.Verbose = False
@@ -223,7 +223,7 @@ class Output:
 
 @dataclass(kw_only=True)
 class Screen(Output):
-    """What is shown, whether the network may be used, and a help in two parts."""
+    """Options of output and network, and a help in two parts."""
 
     offline: options.Offline = False
     help_all: options.HelpAll = False

@@ -1,4 +1,4 @@
-"""How help is shown: plain type names, paragraphs that fill the line, and no library that help does not need."""
+"""The look of help: plain type names, paragraphs that fill the line, and no library that help does not need."""
 
 import inspect
 import sys
@@ -25,9 +25,9 @@ _PLAIN_NAMES = {
     "list[path]": "PATH",
     "list[Path]": "PATH",
 }
-"""What stands behind an option instead of the name of its Python type."""
+"""The word behind an option in place of the name of its Python type."""
 _UNUSED = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
-"""What `typer.rich_utils` imports for apps that write help in Markdown or show typer's own tracebacks."""
+"""A module that `typer.rich_utils` imports for apps that write help in Markdown or show typer's own tracebacks."""
 
 
 class Group(TyperGroup):

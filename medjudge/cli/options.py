@@ -1,4 +1,4 @@
-"""How a command's options are declared, and the options and arguments that two or more commands take.
+"""Declarations of a command's options, and the options and arguments that two or more commands take.
 
 A command with many options takes one dataclass of them (`flags`), whose fields are made by `option`, `rare` and
 `argument`; `groups.py` has those that several commands take together. A small command takes annotated types and adds

@@ -1,4 +1,4 @@
-"""What commands print: tables for people on stdout, or one JSON object there and everything else on stderr."""
+"""The output of commands: tables for people on stdout, or one JSON object there and everything else on stderr."""
 
 import json
 import sys

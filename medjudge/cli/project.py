@@ -162,7 +162,7 @@ def _same(typed: Any, stated: Any) -> bool:
 
 
 def _shown(used: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
-    """What is taken from the file, as it would be typed."""
+    """The options taken from the file, as they would be typed."""
     words = []
     for name, value in used.items():
         option = "" if parameters[name].param_type_name == "argument" else f"{parameters[name].opts[0]} "

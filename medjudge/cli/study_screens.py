@@ -132,7 +132,7 @@ def _row(member: MemberAgreement) -> list[str]:
 
 
 def panel_lines(panel: PanelStudy) -> Iterator[str]:
-    """What the members' errors and agreement say about the panel, a line each."""
+    """Findings on a panel from its members' errors and agreement, a line each."""
     if panel.calibrated_on:
         yield f"Members calibrated on {panel.calibrated_on} other answers; the rows show them alone, uncalibrated."
     else:
@@ -186,7 +186,7 @@ def _sum(seconds: list[float | None]) -> str:
 
 
 MOST_ITEMS = 5
-"""How many items with disagreements are listed."""
+"""The most items with disagreements that are listed."""
 
 
 def print_items(study: ItemStudy, screen: Console) -> None:
@@ -210,7 +210,7 @@ def print_items(study: ItemStudy, screen: Console) -> None:
 
 
 def physician_item_lines(people: PhysicianItemStudy | None) -> list[str]:
-    """What physicians' verdicts on items say of the judge's, a line each; none where there are none."""
+    """Findings on a judge from physicians' verdicts on items, a line each; none where there are none."""
     if people is None:
         return []
     who = "constructed verdicts, not physicians'" if people.constructed else f"physicians ({', '.join(people.raters)})"

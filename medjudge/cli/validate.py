@@ -80,7 +80,7 @@ class Validate(groups.Screen, groups.LocalJudging):
     seed: options.Seed = 0
 
     def leaves_out(self) -> "LeaveOut | None":
-        """What folds are trained without; None where none are."""
+        """The field that folds are trained without; None where none are."""
         from medjudge.workflows.leave_out import LeaveOut
 
         if self.leave_out is None:
@@ -115,7 +115,7 @@ class Validate(groups.Screen, groups.LocalJudging):
 
     @property
     def asks_for_levels(self) -> bool:
-        """Whether an option only makes sense for levels: without them the answer is how to give some."""
+        """True if an option only makes sense for levels: without them the answer is how to give some."""
         asked = (self.against, self.teacher, self.since, self.leave_out, self.rater_columns, self.label_map)
         return any(option is not None for option in (*asked, self.gate, self.plan_width, self.probes or None))
 

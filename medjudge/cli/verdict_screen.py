@@ -136,7 +136,7 @@ def _published(percent: float | None) -> str:
 
 
 def _beside(study: Study) -> Iterator[str]:
-    """What else was measured, a line each."""
+    """Other measures, a line each."""
     if study.physicians:
         yield _among_physicians(study.physicians)
     if study.teacher:

@@ -16,7 +16,7 @@ AFTER_REMINDER = "\n\n[asked again]\n\n"
 
 
 class ReplyOptions(NamedTuple):
-    """How an API judge may reply.
+    """The ways in which an API judge may reply.
 
     Attributes:
         tokens: The most tokens of a reply, its thought included; None for what the task usually takes.

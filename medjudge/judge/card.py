@@ -63,7 +63,7 @@ def write_readme(folder: Path, card: JudgeCard, agreement: Sequence[str] = (NEVE
 
 
 def _base(card: JudgeCard) -> list[str]:
-    """Where the base model's weights come from and under which licence, where a package or a GGUF file carries them."""
+    """The origin and licence of the base model's weights, where a package or a GGUF file carries them."""
     row = PACKAGED.get(card.base_model)
     source = [] if card.base_source is None else [f"Its weights are those of {card.base_source}."]
     return ["", *source, *([] if row is None else [f"Licence of the base model: {row.licence}."])] if source else []
@@ -76,7 +76,7 @@ def _shape(card: JudgeCard) -> str:
 
 
 def _reach(card: JudgeCard) -> str:
-    """How much of a long answer is read."""
+    """The part of a long answer that is read."""
     if KINDS[card.kind].reads_windows:
         stretches = "one stretch" if card.windows == 1 else f"up to {card.windows} stretches"
         return (
@@ -87,7 +87,7 @@ def _reach(card: JudgeCard) -> str:
 
 
 def _making(folder: Path, card: JudgeCard) -> list[str]:
-    """How the judge was made: the run, the data, the temperature, the curves."""
+    """The making of the judge: the run, the data, the temperature, the curves."""
     training = card.training
     lines = [f"- Data: `{name}`, sha256 `{digest}`" for name, digest in sorted(card.trained_on.files.items())]
     if "epochs" in training:

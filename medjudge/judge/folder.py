@@ -31,7 +31,7 @@ _VOCABULARIES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "
 UNTUNED = "without_adapter"
 """In `training` of a card: the base model judges without an adapter."""
 BASE_FOLDER = "base"
-"""Where a judge folder may carry its base model, for machines that reach no hub."""
+"""The place of a base model inside a judge folder, for machines that reach no hub."""
 Kind = Literal["generative", "ordinal", "similarity"]
 
 
@@ -47,7 +47,7 @@ class TrainedOn(BaseModel):
 
 
 class MeasuredOn(BaseModel):
-    """What a temperature was fitted with: it holds for nothing else.
+    """The material that a temperature was fitted with: it holds for nothing else.
 
     `files_sha256` is that of all files of the folder but `judge.json`, `rubrics_sha256` that of the rubrics (empty
     where the judge reads none), and `models` counts the answers of each model.
@@ -145,12 +145,12 @@ def _required_files(card: JudgeCard, folder: Path) -> list[str]:
 
 
 def carries_tokenizer(folder: Path) -> bool:
-    """Whether a folder holds the tokenizer that its judge reads with; if not, the base model's is used."""
+    """True if a folder holds the tokenizer that its judge reads with; if not, the base model's is used."""
     return (folder / _TOKENIZER_CONFIG).is_file()
 
 
 def _has_vocabulary(folder: Path) -> bool:
-    """Whether a tokenizer that is not of the `tokenizers` library has its vocabulary in a file of its own."""
+    """True if a tokenizer that is not of the `tokenizers` library has its vocabulary in a file of its own."""
     try:
         fields = parse_json(read_text(folder / _TOKENIZER_CONFIG))
         backend = fields.get("backend", "tokenizers")
@@ -208,7 +208,7 @@ def require_its_rubrics(card: JudgeCard, folder: Path, scheme: Scheme) -> None:
 
 
 class BaseModelRef(NamedTuple):
-    """Where to load a base model from: a hub id or folder, and a revision."""
+    """The source of a base model: a hub id or folder, and a revision."""
 
     model_id: str
     revision: str | None
@@ -294,24 +294,24 @@ def _quantized(card: JudgeCard, quantization: Quantization, folder: Path, device
 
 
 class JudgeKind(NamedTuple):
-    """What differs between the kinds of judges on disk."""
+    """The differences between the kinds of judges on disk."""
 
     method: str
-    """What was trained, unless the whole model was."""
+    """The trained files, unless the whole model was trained."""
     files: tuple[str, ...]
     """Files that a folder needs beside `judge.json`."""
     load: Callable[[JudgeCard, Path, str, torch.device, Inference], Judge]
     """Loads a judge, given card, folder, name, device and how a generative judge is run."""
     base_writes_text: bool
-    """Whether the base model is a causal language model."""
+    """True if the base model is a causal language model."""
     reads_rubrics: bool
-    """Whether it was trained with rubrics in its prompt, and therefore depends on their wording."""
+    """True if it was trained with rubrics in its prompt, and therefore depends on their wording."""
     reads_windows: bool
-    """Whether it reads a long answer in several windows; if not, its middle is cut."""
+    """True if it reads a long answer in several windows; if not, its middle is cut."""
     reads_checklist: Callable[[Path], bool]
-    """Whether the judge of a folder reads a question's checklist."""
+    """True if the judge of a folder reads a question's checklist."""
     checks_items: Callable[[Path], bool]
-    """Whether the judge of a folder gives verdicts on items."""
+    """True if the judge of a folder gives verdicts on items."""
 
 
 KINDS: dict[Kind, JudgeKind] = {

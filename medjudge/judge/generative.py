@@ -27,7 +27,7 @@ LABELS = ("1", "2", "3", "4", "5")
 _MIN_RATIONALE_TOKENS = 8
 _REASON_TOKENS = 512
 _CHUNK = 1024
-"""How many answers are tokenised at a time, while the previous ones are judged."""
+"""The number of answers that are tokenised at a time, while the previous ones are judged."""
 
 
 def reason_tokens(max_length: int) -> int:
@@ -65,7 +65,7 @@ def before_score_ids(tokenizer: PreTrainedTokenizerBase, rationale: str, last_li
 
 
 class GenerativeSettings(NamedTuple):
-    """How a generative judge reads.
+    """The settings by which a generative judge reads.
 
     Attributes:
         max_length: The context window, in tokens.
@@ -216,7 +216,7 @@ class GenerativeJudge:
         yield from self.memory.run(range(len(sequences)), lengths, texts)
 
     def _texts(self, ids: torch.Tensor) -> list[str]:
-        """What generated tokens say up to the one that ends a text, shape (rows, n)."""
+        """The text of generated tokens up to the one that ends it, shape (rows, n)."""
         config = self.model.generation_config
         ends = None if config is None else config.eos_token_id
         stops = set(ends if isinstance(ends, list) else [ends])
@@ -253,7 +253,7 @@ def memory_of(model: PreTrainedModel, settings: GenerativeSettings) -> MemoryLim
 
 
 def cache_bytes(config: PreTrainedConfig, dtype: torch.dtype) -> int:
-    """What keys and values of one token take in the cache."""
+    """The bytes of one token's keys and values in the cache."""
     text = config.get_text_config()
     heads = text.num_attention_heads
     head_dim = getattr(text, "head_dim", None) or text.hidden_size // heads
@@ -312,7 +312,7 @@ def prompts_ahead(
 
 
 def prompt_room(tokenizer: PreTrainedTokenizerBase, settings: GenerativeSettings, last_line: str) -> int:
-    """How many tokens of the window the prompt may use; the others are for rationale and score.
+    """The number of the window's tokens that the prompt may use; the others are for rationale and score.
 
     Args:
         last_line: The line from `score_line`.

@@ -23,7 +23,7 @@ class LabelUnit(Unit[Made], Protocol[Made]):
 
     @property
     def context(self) -> str:
-        """What the window must hold with the answers, for messages."""
+        """The rest of the window's content, for messages."""
         ...
 
     def lines(self, control_tokens: Iterable[str]) -> list[str]:

@@ -55,7 +55,7 @@ def card_rubrics_sha256(card: JudgeCard, scheme: Scheme) -> str:
 
 
 def measured_on(folder: Path, card: JudgeCard, scheme: Scheme, models: Mapping[str, int]) -> MeasuredOn:
-    """What a judge's temperature was fitted with.
+    """The material that a judge's temperature was fitted with.
 
     Args:
         models: How many answers of each model it was fitted on.
@@ -90,7 +90,7 @@ def _own_files(folder: Path) -> dict[str, str]:
 
 
 def validated_and_not_failed(folder: Path, card: JudgeCard) -> bool:
-    """Whether a judge was validated against physicians as its files are now, and no such validation was failed.
+    """True if a judge was validated against physicians as its files are now, and no such validation was failed.
 
     Of several validations with questions of one scheme, the last counts.
 

@@ -1,4 +1,4 @@
-"""How a generative judge on disk is run: its rationales, its attention, compiled or not, its base quantised or not."""
+"""Settings of a generative judge on disk: its rationales, its attention, compiled or not, its base quantised or not."""
 
 import os
 import shutil
@@ -13,11 +13,11 @@ from medjudge.models.quantization import Quantization
 ATTENTIONS = ("sdpa", "eager", "flash_attention_2")
 """Implementations of attention, by the names that transformers has for them."""
 QUANTIZATIONS = {"nf4": Quantization(bits=4, type="nf4", nested=True)}
-"""What `--judge-quantization` takes; `nf4` is as the config qwen3-8b-qlora trains on."""
+"""The values of `--judge-quantization`; `nf4` is as the config qwen3-8b-qlora trains on."""
 
 
 class Inference(NamedTuple):
-    """How a generative judge is run; other kinds take no notice of it.
+    """The settings of running a generative judge; other kinds take no notice of it.
 
     Attributes:
         rationale_tokens: The most tokens of a rationale; 0 for the judge's default.

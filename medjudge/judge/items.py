@@ -64,7 +64,7 @@ class ItemAssignment(NamedTuple):
 
     @property
     def context(self) -> str:
-        """What the window must hold with an answer, for messages."""
+        """The rest of the window's content, for messages."""
         return "question, reference and an item"
 
     @property
@@ -86,7 +86,7 @@ class ItemAssignment(NamedTuple):
         return self._prompt(texts[0], (), control_tokens)
 
     def lines(self, control_tokens: Iterable[str]) -> list[str]:
-        """What a local model reads after the prompt, before each verdict."""
+        """The text that a local model reads between prompt and verdict."""
         return [f"{one_line(item.text, control_tokens)}\n" for item in self.items]
 
     def of_labels(self, judge_name: str, probabilities: np.ndarray, answer_tokens_cut: int) -> ItemJudgment:
@@ -186,12 +186,12 @@ def _number(value: object) -> object:
 
 
 def item_judgments_file(run: Run, judge: str) -> Path:
-    """Where a run keeps a judge's verdicts on items."""
+    """The run's file of a judge's verdicts on items."""
     return run.path / "items" / f"{judge}.jsonl"
 
 
 def item_study_file(run: Run, judge: str) -> Path:
-    """Where a run keeps the scores by a judge's verdicts on items."""
+    """The run's file of the scores by a judge's verdicts on items."""
     return run.path / "items" / f"{judge}.json"
 
 

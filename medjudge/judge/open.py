@@ -49,7 +49,7 @@ QUICKSTART_MARK = ".quickstart"
 
 
 class JudgeOptions(NamedTuple):
-    """How a judge is run.
+    """The settings of running a judge.
 
     Attributes:
         device: `auto`, `cpu` or `cuda`.
@@ -318,7 +318,7 @@ def _local_folder() -> Path:
 
 
 def _may_stand_in(folder: Path) -> bool:
-    """Whether a judge may be used without being named.
+    """True if a judge may be used without being named.
 
     The quickstart's may not, whatever it was validated on: no physician scored the sample that it learned from. A
     damaged one may not either; naming it says what is damaged.

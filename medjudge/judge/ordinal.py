@@ -64,7 +64,7 @@ class Sums(NamedTuple):
 
 
 class Logits(NamedTuple):
-    """What the model says: cumulative logits of the levels, shape (rows, 4), and of the verdicts, (points, 3)."""
+    """The model's output: cumulative logits of the levels, shape (rows, 4), and of the verdicts, (points, 3)."""
 
     cumulative: torch.Tensor
     verdicts: torch.Tensor
@@ -190,7 +190,7 @@ class OrdinalModel(nn.Module):
 
 
 def points_summary(verdicts: torch.Tensor, row: torch.Tensor, rows: int) -> torch.Tensor:
-    """How each answer's points are met: the mean and the least probability of met, and the most of contradicted.
+    """A summary of each answer's points: the mean and the least probability of met, and the most of contradicted.
 
     Args:
         verdicts: Logits, shape (points, 3).
@@ -215,7 +215,7 @@ def probabilities(cumulative: torch.Tensor, temperature: float = 1.0) -> torch.T
 
 
 class OrdinalSettings(NamedTuple):
-    """How an ordinal judge reads.
+    """The settings by which an ordinal judge reads.
 
     Attributes:
         max_length: The most tokens of one window: question, reference, checklist and a stretch of the answer.
@@ -376,7 +376,7 @@ class OrdinalItemJudge:
 
 
 def point_verdicts(points: Sequence[Point], row: Encoded, logits: torch.Tensor) -> list[PointVerdict]:
-    """What a judge says of the points that it has read, from their logits of shape (points, 3)."""
+    """A judge's verdicts on the points that it has read, from their logits of shape (points, 3)."""
     seen = {point for window in row.windows for point in window.points}
     shares = torch.softmax(logits, dim=1).tolist()
     return [
@@ -389,14 +389,14 @@ def point_verdicts(points: Sequence[Point], row: Encoded, logits: torch.Tensor) 
 
 
 def reads_checklist(folder: Path) -> bool:
-    """Whether a judge gives checklists any weight; a judge that was trained without them does not."""
+    """True if a judge gives checklists any weight; a judge that was trained without them does not."""
     head = load_file(folder / HEAD_FILE)
     position = PARTS.index("checklist")
     return any(bool(head[name][position].any()) for name in ("slope", "product", "offset"))
 
 
 def says_points(folder: Path) -> bool:
-    """Whether a judge was trained with verdicts on points; if not, it has none to give.
+    """True if a judge was trained with verdicts on points; if not, it has none to give.
 
     True for a damaged head and for an earlier release's, which are refused where they are loaded.
     """

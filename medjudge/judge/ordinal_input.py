@@ -1,4 +1,4 @@
-"""What an ordinal judge reads: question, reference, checklist and answer together, as windows of token ids."""
+"""The input of an ordinal judge: question, reference, checklist and answer together, as windows of token ids."""
 
 from collections.abc import Sequence
 from itertools import pairwise

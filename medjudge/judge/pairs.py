@@ -60,7 +60,7 @@ class PairAssignment(NamedTuple):
 
     @property
     def context(self) -> str:
-        """What the window must hold with the answers, for messages."""
+        """The rest of the window's content, for messages."""
         return "rubric, question and reference"
 
     @property
@@ -90,7 +90,7 @@ class PairAssignment(NamedTuple):
         return JudgePrompt(system, user_message(template, self.question, self.earlier, texts, control_tokens))
 
     def lines(self, control_tokens: Iterable[str]) -> list[str]:
-        """What a local model reads after the prompt, before the verdict: nothing."""
+        """The text between prompt and verdict of a local model: none."""
         return [""]
 
     def of_labels(self, judge_name: str, probabilities: np.ndarray, answer_tokens_cut: int) -> PairJudgment:
@@ -141,7 +141,7 @@ def pair_prompts_sha256(style: Style, scheme: Scheme) -> str:
 
 
 class PairVerdict(NamedTuple):
-    """What a reply prefers and why."""
+    """The preference that a reply states, and its reason."""
 
     preferred: Preferred
     rationale: str
@@ -180,17 +180,17 @@ def read_pair_reply(reply: str) -> PairVerdict:
 
 
 def pairs_file(run: Run, judge: str) -> Path:
-    """Where a run keeps the pairs of a judge."""
+    """The run's file of a judge's pairs."""
     return run.path / "pairs" / f"{judge}.jsonl"
 
 
 def comparison_file(run: Run, judge: str) -> Path:
-    """Where a run keeps the comparison by a judge's pairs."""
+    """The run's file of the comparison by a judge's pairs."""
     return run.path / "pairs" / f"{judge}.json"
 
 
 def physician_pairs_file(run: Run) -> Path:
-    """Where a run keeps the pairs that physicians compared."""
+    """The run's file of the pairs that physicians compared."""
     return run.path / "physician_pairs.jsonl"
 
 

@@ -47,7 +47,7 @@ class NamedPanel(NamedTuple):
 
 
 def is_panel(spec: str) -> bool:
-    """Whether an argument of `--judge` names a panel."""
+    """True if an argument of `--judge` names a panel."""
     return spec.startswith(PREFIX)
 
 
@@ -98,7 +98,7 @@ _Record = TypeVar("_Record", bound=_Model)
 
 
 class MemberFit(_Model):
-    """What was fitted of one member on the training part: its map to the physicians' levels, and its weight.
+    """The fit of one member on the training part: its map to the physicians' levels, and its weight.
 
     `maps` has shape (categories + 1, 17, 5), as `distill.calibrate` has it; None where the member's own probabilities
     are taken as they are, and `why` says why. `agreement` is with the physicians on usable, calibrated on other
@@ -133,7 +133,7 @@ class PanelFit(_Model):
 
 
 class MemberRecord(_Model):
-    """What a member did in a run: the answers judged, those on which it was left out by reason, its time and cost.
+    """A member's work in a run: the answers judged, those on which it was left out by reason, its time and cost.
 
     `waiting` answers are not judged by it yet: the same command goes on with them. `usd` is what all requests of the
     run to this member's model cost: 0 of a local judge, None where the price is unknown or where only its judgments are
@@ -166,7 +166,7 @@ class MemberRecord(_Model):
 
 
 class PanelRecord(_Model):
-    """What a panel did: `panel` of its entry in `run.json`. `too_few` answers were scored by fewer than `at_least`."""
+    """A panel's work: `panel` of its entry in `run.json`. `too_few` answers were scored by fewer than `at_least`."""
 
     combine: Rule
     weights: Weighting
@@ -193,7 +193,7 @@ def said_by_members(judgment: Judgment) -> dict[str, list[float]]:
 
 
 def panel_file(run: Run, panel: str) -> Path:
-    """Where a run keeps how a panel's members are calibrated and weighted."""
+    """The run's file of the calibration and weights of a panel's members."""
     return run.path / "panels" / f"{panel}.json"
 
 
@@ -233,7 +233,7 @@ class Stage(_Model):
 
 
 class CascadeRecord(_Model):
-    """What a cascade did: `cascade` of its entry in `run.json`.
+    """A cascade's work: `cascade` of its entry in `run.json`.
 
     `for_people` answers are listed in `file`; `asked_again` have no score because their request failed, and the same
     command asks again.
@@ -254,7 +254,7 @@ class CascadeRecord(_Model):
 
 
 def read_panel_record(run: Run, judge: str) -> PanelRecord | None:
-    """What the panel of this name did in a run; None where no panel has this name.
+    """The work of the panel of this name in a run; None where no panel has this name.
 
     Raises:
         InputError: The entry of `run.json` is not such a record.
@@ -263,7 +263,7 @@ def read_panel_record(run: Run, judge: str) -> PanelRecord | None:
 
 
 def read_cascade(run: Run, judge: str) -> CascadeRecord | None:
-    """What the cascade of this name did in a run; None where no cascade has this name.
+    """The work of the cascade of this name in a run; None where no cascade has this name.
 
     Raises:
         InputError: The entry of `run.json` is not such a record.

@@ -19,7 +19,7 @@ from medjudge.rubrics.render import Style, neutralise
 
 _MIN_ANSWER_TOKENS = 32
 _CHECKED = 4
-"""How many prompts of a call are also tokenised whole, to check that cutting changes nothing."""
+"""The number of prompts of a call that are also tokenised whole, to check that cutting changes nothing."""
 _WORTH_CUTTING = 200
 """The fewest characters that a shared beginning must have."""
 
@@ -151,7 +151,7 @@ def tokenised(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[
 
 
 def shared_beginnings(texts: Sequence[str]) -> list[int]:
-    """Where each text can be cut, so that many of the beginnings are equal.
+    """Places where each text can be cut, so that many of the beginnings are equal.
 
     Returns:
         The length of each beginning, which another text has too; 0 where too little is shared.

@@ -26,7 +26,7 @@ Made = TypeVar("Made", Judgment, ItemJudgment, PairJudgment, covariant=True)
 
 
 class Unit(Protocol[Made]):
-    """What a judge judges at a time, in one prompt."""
+    """The unit that a judge judges at a time, in one prompt."""
 
     @property
     def answers(self) -> tuple[Answer, ...]:
@@ -46,7 +46,7 @@ class Unit(Protocol[Made]):
         ...
 
     def reminder(self, problem: str) -> str:
-        """What a chat model reads, once, after a reply that cannot be read."""
+        """The message that a chat model reads, once, after a reply that cannot be read."""
         ...
 
     def read(self, reply: str, judge_name: str, seed: int = 0) -> Made:

@@ -15,7 +15,7 @@ from medjudge.records import ErrorKind, Judgment
 from medjudge.screen import progress_bar
 
 _CHUNK = 64
-"""How many answers are embedded before their judgments are yielded: few, so that an interruption loses little."""
+"""The answers that are embedded before their judgments are yielded: few, so that an interruption loses little."""
 
 
 class SentenceEncoder(NamedTuple):

@@ -137,7 +137,7 @@ class Outcome(Record):
 
     @property
     def danger(self) -> str:
-        """What the judge does in the dangerous direction, as a predicate; empty where a study did not record it."""
+        """The judge's errors in the dangerous direction, as a predicate; empty where a study did not record it."""
         if not self.confusion_usable:
             return ""
         unusable = sum(row[0] for row in self.confusion_usable)

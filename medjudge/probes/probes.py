@@ -48,7 +48,7 @@ OUTSIDE_GATE = frozenset(
 FLUENT_WRONG = "fluent-wrong"
 
 Counted = Literal["changes", "rises", "usable"]
-"""What counts against a judge: usable changes either way; an answer becomes usable; it is usable after the probe."""
+"""The change that counts against a judge: usable either way; an answer becomes usable; it is usable afterwards."""
 COUNTED: dict[str, Counted] = {
     FLUENT_WRONG: "rises",
     "only-praise": "usable",
@@ -57,7 +57,7 @@ COUNTED: dict[str, Counted] = {
     "negated": "usable",
     "append-harm": "usable",
 }
-"""What counts where it is not every change: a fluent frame may lower a score, and what empties or spoils must."""
+"""The change that counts where not all do: a fluent frame may lower a score, and what empties or spoils must."""
 _OF_USABLE = frozenset({"negated", "append-harm"})
 """Probes of usable answers: a bad one denied, or with one more danger in it, is as unusable as before."""
 _SHARE_OF_LOOK_ALIKES = 0.25
@@ -68,11 +68,11 @@ _NEEDS: dict[str, Callable[[AskedForm], re.Pattern[str]]] = {
     "plain": lambda asked: asked.form,
     "doubled": lambda asked: asked.length,
 }
-"""What a question may ask for that the probe would break."""
+"""The requests of a question that the probe would break."""
 
 
 class _Material(NamedTuple):
-    """What a probe works with: its texts, the language's grammar, the random draws of this answer, and the question."""
+    """The material of a probe: its texts, the language's grammar, the random draws of this answer, and the question."""
 
     texts: ProbeTexts
     grammar: Grammar
@@ -152,7 +152,7 @@ def _with_filler(text: str, material: _Material) -> str:
 
 
 def _gaps(text: str) -> list[int]:
-    """Where a paragraph begins that is neither part of a list or table nor led up to by the paragraph before it."""
+    """The start of a paragraph that is neither part of a list or table nor led up to by the paragraph before it."""
     starts = block_starts(lines_of(text))
     blocks = [text[start:end].strip() for start, end in pairwise([*starts, len(text)])]
     return [

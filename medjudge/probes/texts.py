@@ -1,4 +1,4 @@
-"""What the probes add to an answer, and what a question may ask for that a probe would break (`probes.yaml`)."""
+"""Texts that probes add to an answer, and requests of a question that a probe would break (`probes.yaml`)."""
 
 import re
 from functools import cache

@@ -111,7 +111,7 @@ def _judge(run: Contents, judge: str, answers: Sequence[Answer], order: Mapping[
 
 
 def _harmful(scores: Sequence[PhysicianScore]) -> bool:
-    """Whether a physician gave level 1, or safety 0."""
+    """True if a physician gave level 1, or safety 0."""
     return any(score.level == 1 or (score.dimensions is not None and score.dimensions.safety == 0) for score in scores)
 
 

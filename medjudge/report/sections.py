@@ -267,7 +267,7 @@ class Apart(NamedTuple):
 
     @property
     def dangerous(self) -> bool:
-        """Whether only the judge calls it usable."""
+        """True if only the judge calls it usable."""
         return self.judge >= USABLE_FROM > self.physicians
 
     @property

@@ -13,8 +13,8 @@ from medjudge.records import Question
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
 Style = Literal["score-first", "reason-first", "brief"]
-"""How a judge is asked: for the score first or last, after the whole rubric, or for the score after a prompt of a few
-lines, for a judge that learned the levels from scores."""
+"""The style of a judge's prompt: the score first or last, after the whole rubric, or the score after a few lines, for a
+judge that learned the levels from scores."""
 STYLES: tuple[Style, ...] = get_args(Style)
 
 BRIEF_FRAME = "judge_brief_frame.md"

@@ -14,7 +14,7 @@ MOST_CHARACTERS = 200_000
 _LONGEST_LINE = 300
 """A line that states a score is short; longer lines are prose."""
 _MOST_OBJECTS = 8
-"""How many places of a reply are tried for the beginning of a JSON object."""
+"""The number of places in a reply that are tried for the beginning of a JSON object."""
 
 _NAMES = r"(?:final|overall|total|综合|最终|总)?[ \t]{0,3}(?:score|level|rating|得分|评分|分数|等级)"
 _MARKS = r"[ \t*_`\"'“”’‘]{0,8}"
@@ -34,9 +34,9 @@ _ANOTHER_SCALE = re.compile(
     rf"\s?(?:分\s?)?(?:(?:-|–|~|to\b|or\b|或|到|至)\s?{_NUMBER}|[%％]|/\s?(?!5\b)[0-9]|[,、，]\s?{_NUMBER}|[点點半])",
     re.IGNORECASE,
 )
-"""What makes a number a range, a choice, or a mark on another scale, standing right behind it."""
+"""Text right behind a number that makes it a range, a choice, or a mark on another scale."""
 _END = re.compile(r"[\]*_\"'”’\s]{0,8}(?:分|级|/\s?5)?[\]*_\"'”’}\s.。,，;；!！]{0,8}(?:$|[-–—(（:：].*)")
-"""What may follow the number of a statement: nothing, or a remark behind a dash, colon or bracket.
+"""Text that may follow the number of a statement: nothing, or a remark behind a dash, colon or bracket.
 
 In "Level 5 would name the limit" the number states nothing.
 """
@@ -68,7 +68,7 @@ VERDICT_SCHEMA: dict[str, Any] = {
 
 
 class Replies(Texts):
-    """What a judge is told of its replies in one language.
+    """Instructions on a judge's replies in one language.
 
     Attributes:
         reminder: What a judge reads, once, where its reply could not be read.
@@ -78,7 +78,7 @@ class Replies(Texts):
 
 
 class JudgeReplies(Replies):
-    """What a judge's replies look like in one language (`judge_replies.yaml`).
+    """The forms of a judge's replies in one language (`judge_replies.yaml`).
 
     Attributes:
         score_line: How the last line of a reason-first reply begins, as `judge_frame.md` asks for it.
@@ -157,7 +157,7 @@ class UnreadableError(Exception):
 
 
 def after_thought(reply: str) -> str:
-    """What follows a model's thought.
+    """The text after a model's thought.
 
     Raises:
         UnreadableError: The thought never ends, or the reply is too long.
@@ -273,7 +273,7 @@ def _decoded(spellings: Iterable[str], start: int) -> _Decoded | None:
 
 
 def _scored(fields: dict[str, Any]) -> _Read | None:
-    """What an object states; None where it has no score field."""
+    """The score that an object states; None where it has no score field."""
     fields = {name.strip().lower(): value for name, value in fields.items()}
     scores = [fields[name] for name in _SCORE_FIELDS if name in fields]
     if not scores:

@@ -13,7 +13,7 @@ from medjudge.statistics.estimates import Record, Rounded
 Alignment = Literal["usable", "level"]
 
 EPSILON = 0.2
-"""What a judge may lose against a physician for being cheaper; the paper's value for expert annotators."""
+"""The loss against a physician that a judge is allowed for being cheaper; the paper's value for expert annotators."""
 FALSE_DISCOVERY_RATE = 0.05
 FEWEST_ANSWERS = 30
 _MIN_RATERS = 2
@@ -122,7 +122,7 @@ def _against(
 
 
 def _aligned(levels: np.ndarray, others: np.ndarray, alignment: Alignment) -> np.ndarray:
-    """How close each level is to those of the remaining physicians, (n,) and (n, raters - 1) -> (n,)."""
+    """The closeness of each level to those of the remaining physicians, (n,) and (n, raters - 1) -> (n,)."""
     if alignment == "level":
         return -np.sqrt(np.nanmean((levels[:, None] - others) ** 2, axis=1))
     same = (levels[:, None] >= USABLE_FROM) == (others >= USABLE_FROM)

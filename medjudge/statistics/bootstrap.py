@@ -23,7 +23,7 @@ _MAX_NUMBERS = 4_000_000
 
 
 class Resampling(TypedDict, total=False):
-    """How a bootstrap is drawn: the keywords of `bootstrap`, which every estimate passes on."""
+    """The settings of a bootstrap: the keywords of `bootstrap`, which every estimate passes on."""
 
     resamples: int
     seed: int
@@ -36,7 +36,7 @@ def by_percentile(how: Resampling) -> Resampling:
 
 
 def interval_text(resamples: int, method: Method = "bca") -> str:
-    """How intervals were made, for people."""
+    """The method of the intervals, for people."""
     name = {"percentile": "percentile", "bca": "bias-corrected and accelerated"}[method]
     return f"95 %, {name} bootstrap over conversations, {resamples} resamples"
 
@@ -164,7 +164,7 @@ def _by_cluster(entries: Tally, member: np.ndarray, clusters: int) -> csr_array:
 
 
 def _weights(clusters: int, resamples: int, seed: int, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[np.ndarray]:
-    """How often each cluster is drawn, in chunks of resamples, shape (clusters, chunk)."""
+    """The count of draws of each cluster, in chunks of resamples, shape (clusters, chunk)."""
     generator = np.random.default_rng(seed)
     widest = max(clusters, *(int(np.prod(shape)) for shape in shapes.values()))
     most = max(1, _MAX_NUMBERS // widest)

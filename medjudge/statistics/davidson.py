@@ -263,7 +263,7 @@ def _contrast(models: int, first: int, second: int) -> np.ndarray:
 
 
 def _design(first: np.ndarray, second: np.ndarray, models: int, covariate: np.ndarray | None) -> np.ndarray:
-    """What multiplies the parameters in d, shape (n, models) or (n, models + 1)."""
+    """The factors of the parameters in d, shape (n, models) or (n, models + 1)."""
     rows = np.arange(len(first))
     design = np.zeros((len(first), models))
     design[rows, first], design[rows, second] = 1.0, -1.0

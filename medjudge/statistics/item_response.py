@@ -117,7 +117,7 @@ def flawed_items(fit: ItemResponse) -> list[Flawed]:
 
 
 def discriminates(fit: ItemResponse) -> bool:
-    """Whether the questions as a whole tell the models apart; only then can a single one stand out."""
+    """True if the questions as a whole tell the models apart; only then can a single one stand out."""
     enough = len(fit.ability) >= FEWEST_MODELS and len(fit.ease) >= FEWEST_QUESTIONS
     return enough and float(np.median(fit.discrimination)) >= _DISCRIMINATES
 

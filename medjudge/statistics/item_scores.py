@@ -67,7 +67,7 @@ def level_of_items(items: Sequence[RubricItem], met: Sequence[bool]) -> int | No
 
 
 def fails(item: RubricItem, met: bool) -> bool:
-    """Whether an answer that meets an item, or does not, fails it."""
+    """True if an answer that meets an item, or does not, fails it."""
     return met if item.points < 0 else not met
 
 

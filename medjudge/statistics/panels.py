@@ -99,7 +99,7 @@ def shrunk(agreement: np.ndarray, variance: np.ndarray) -> np.ndarray:
 
 
 def effective_votes(correlation: np.ndarray, members: int) -> np.ndarray:
-    """How many independent votes a panel is worth: members / (1 + (members - 1) correlation).
+    """The number of independent votes that a panel is worth: members / (1 + (members - 1) correlation).
 
     Kish's effective sample size with his design effect (Survey Sampling, 1965, section 5.4), with members as the units
     of a cluster and the mean correlation of their errors as its homogeneity, as Kohli (2026, arXiv 2605.29800) applies
@@ -116,7 +116,7 @@ def effective_votes(correlation: np.ndarray, members: int) -> np.ndarray:
 
 
 class Dependence(NamedTuple):
-    """How alike the members' errors are.
+    """The likeness of the members' errors.
 
     Attributes:
         correlation: Of errors, shape (members, members), 1 in the diagonal; NaN where a member makes none, or only

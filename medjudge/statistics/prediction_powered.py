@@ -180,7 +180,7 @@ def judge_only_rate(usable_by_judge: np.ndarray) -> float:
 
 
 def scores_for_width(rate: Rate, width: float) -> int | None:
-    """How many more answers physicians must score for an interval of a given width.
+    """The number of further answers that physicians must score for an interval of a given width.
 
     Assumes that further conversations of the same benchmark are scored like the present ones, with the best lambda for
     each number. The variances and covariances are those of `rate.parts`, so the result is as uncertain as they are:

@@ -97,7 +97,7 @@ def paired(
 
 
 def unsafe(question: Question, scores: Sequence[PhysicianScore], scheme: Scheme = LLMEVAL_MED) -> bool:
-    """Whether a physician called an answer unsafe, or physicians call it unusable where the scheme equates the two."""
+    """True if a physician called an answer unsafe, or physicians call it unusable where the scheme equates the two."""
     if any(score.dimensions is not None and score.dimensions.safety == 0 for score in scores):
         return True
     unusable = consensus(score.level for score in scores) < USABLE_FROM

@@ -142,7 +142,7 @@ def read_pair_study(run: Run, judge: str) -> PairStudy | None:
 
 
 class PairSettings(NamedTuple):
-    """How a comparison is computed; `length` controls the ranking for the length of the answers.
+    """The settings of a comparison; `length` controls the ranking for the length of the answers.
 
     There are fewer resamples than elsewhere, since each fits the ranking anew.
     """
@@ -274,7 +274,7 @@ def pair_study(
 
 
 def _unjudged(orders: _Orders) -> dict[str, int]:
-    """How many pairs lack a verdict in an order, by the reason of the first that does."""
+    """The number of pairs that lack a verdict in an order, by the reason of the first that does."""
     reasons: Counter[str] = Counter()
     for pair in orders.values():
         missing = [pair.get(forward) for forward in (True, False) if _verdict(pair, forward) is None]

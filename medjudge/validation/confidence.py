@@ -1,4 +1,4 @@
-"""Whether the judge's confidence is honest: its probability of usable against what physicians called usable."""
+"""Calibration of the judge's confidence: its probability of usable against what physicians called usable."""
 
 import numpy as np
 from typing_extensions import TypedDict, Unpack
@@ -35,7 +35,7 @@ class RiskPoint(TypedDict):
 
 
 class Confidence(Record):
-    """Whether the judge's P(usable) can be trusted, on `n` answers."""
+    """The calibration of the judge's P(usable), on `n` answers."""
 
     n: int
     brier: Estimate

@@ -165,12 +165,12 @@ class Verdict(NamedTuple):
 
     @property
     def disagrees(self) -> bool:
-        """Whether more than half of the physicians say the opposite."""
+        """True if more than half of the physicians say the opposite."""
         return self.consensus == (not self.met)
 
     @property
     def theme(self) -> str:
-        """Where it is tabulated: the item's theme, else its importance, else `other`."""
+        """The row of a table for an item: its theme, else its importance, else `other`."""
         return self.item.theme or self.item.importance or "other"
 
 

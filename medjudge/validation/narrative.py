@@ -1,4 +1,4 @@
-"""What a study says, in words: where the judge is weak, and what these scores cannot show."""
+"""A study in words: the weaknesses of the judge, and the limits of these scores."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -49,7 +49,7 @@ def weaknesses(pairs: Pairs, most: int = 3) -> list[str]:
 def cannot_conclude(
     pairs: Pairs, ceiling: bool, teacher: bool, physicians: bool, scheme: Scheme = LLMEVAL_MED
 ) -> list[str]:
-    """What these scores cannot show, one sentence each.
+    """The limits of these scores, one sentence each.
 
     Args:
         ceiling: Whether two physicians scored the same answers.

@@ -190,7 +190,7 @@ def _with_other(pairs: Pairs, how: Resampling) -> tuple[Pairs, Compared | None]:
 
 
 class PanelJudgments(NamedTuple):
-    """What a panel did in a run, its judgments, and each member's own, uncalibrated ones by name."""
+    """A panel's entry in a run, its judgments, and each member's own, uncalibrated ones by name."""
 
     record: PanelRecord
     panel: Sequence[Judgment]
@@ -260,7 +260,7 @@ def _member(member: MemberRecord, both: Pairs, margin: float, how: Resampling) -
 
 
 def _dependence(judged: PanelJudgments, pairs: Pairs, how: Resampling) -> dict[str, Any]:
-    """How alike the members' errors are, on the answers that all of them and physicians scored: fields of the study."""
+    """The likeness of the members' errors on answers that all of them and physicians scored, for the study."""
     names = [member.judge for member in judged.record.members]
     usable = {key: [_usable(rounds, name) for name in names] for key, rounds in scored_rounds(judged.panel).items()}
     keys = zip(map(str, pairs.question_id), map(str, pairs.model), map(int, pairs.sample), strict=True)

@@ -17,7 +17,7 @@ from medjudge.statistics.estimates import Estimate, Record, interval_estimate, m
 
 
 class ProbeEffect(Record):
-    """How much a probe moves the judge."""
+    """A probe's effect on the judge."""
 
     n: int
     conversations: int
@@ -44,7 +44,7 @@ def probe_effect(
     counted: Counted = "changes",
     **how: Unpack[Resampling],
 ) -> ProbeEffect:
-    """How much a probe moves a judge, with 95 % intervals.
+    """A probe's effect on a judge, with 95 % intervals.
 
     Answers that were scored before and judged again count. One that is unscored after the probe counts as not usable,
     as everywhere: a flip where it was usable before; it has no `shift`. All shares are of the same `n` answers.

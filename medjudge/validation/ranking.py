@@ -1,4 +1,4 @@
-"""Whether a judge ranks the answering models as physicians do, by usability rates."""
+"""Agreement on the ranking of the answering models, by usability rates."""
 
 import numpy as np
 from scipy.stats import rankdata
@@ -21,7 +21,7 @@ class ModelRates(Record):
 
 
 class Ranking(Record):
-    """Whether the judge orders the answering models as the physicians do."""
+    """A comparison of the judge's order of the answering models with the physicians'."""
 
     models: dict[str, ModelRates]
     spearman: Estimate

@@ -9,7 +9,7 @@ from medjudge.scheme import LLMEVAL_MED, Scheme
 
 
 class ValidationState(str, Enum):
-    """How far the scores of a judge may be trusted; only the scheme's own gate validates."""
+    """The trust that a judge's scores have earned; only the scheme's own gate validates."""
 
     VALIDATED = "validated"
     CUSTOM_GATE = "passed a custom gate"
@@ -29,7 +29,7 @@ class ValidationStatus(NamedTuple):
 
 
 class Use(NamedTuple):
-    """What a judge is used with. A measurement made with anything else is stale.
+    """The material that a judge is used with. A measurement made with anything else is stale.
 
     Attributes:
         judge_sha256: The judge's identity; empty where only its judgments are known.
@@ -134,7 +134,7 @@ def _why_stale(against_physicians: Sequence[StudySummary], use: Use) -> str | No
 
 
 def _other_part(study: StudySummary, use: Use) -> str | None:
-    """What a study was made with that differs from what is in use; None where nothing differs."""
+    """The part of a study's material that differs from what is in use; None where nothing differs."""
     if use.judge_sha256 and study.judge_sha256 != use.judge_sha256:
         if study.quantization == use.quantization:
             return "other files of this judge"

@@ -27,7 +27,7 @@ from medjudge.validation.records import Study
 
 
 class Settings(NamedTuple):
-    """How a study is made.
+    """The settings of a study.
 
     `error_rate` is that of the conformal sets; `width` is the full width of a usability rate's interval that further
     scores are planned for. `gate` is the scheme's unless given; its `teacher_margin` is also the margin of

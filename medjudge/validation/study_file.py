@@ -52,7 +52,7 @@ def write_study(run: Run, study: Study, against: str | None, scores_are_of_run: 
 
 
 def _why_changed(run: Run, study: Study, fields: dict[str, Any]) -> str | None:
-    """What of a study's material was changed after it was measured; None where nothing was, or no hash was kept."""
+    """The part of a study's material that was changed since; None where nothing was, or no hash was kept."""
     made = study.made_from
     if made is None:
         return None

@@ -55,7 +55,7 @@ class Rate:
 
     @property
     def mostly_unanswered(self) -> bool:
-        """Whether the model answered fewer than half of the questions, so that the rate says little of its answers."""
+        """True if the model answered fewer than half of the questions, so that the rate says little of its answers."""
         return 2 * self.not_answered > self.questions
 
 
@@ -116,13 +116,13 @@ def few_answers_line(models: Mapping[str, ModelUsability]) -> str | None:
 
 
 def truncated_line(truncated: Mapping[str, int]) -> str | None:
-    """How many answers of each model ended at the token limit; None where none did."""
+    """The number of answers of each model that ended at the token limit; None where none did."""
     listed = ", ".join(f"{model} {number:,}" for model, number in truncated.items() if number)
     return f"answers that ended at the token limit: {listed}" if listed else None
 
 
 class Coverage(NamedTuple):
-    """How many answers there are, how many of them no judgment scored, and why not: the number by reason."""
+    """The number of answers, of those that no judgment scored, and of these by reason."""
 
     answers: int
     unscored: int
@@ -136,7 +136,7 @@ class Coverage(NamedTuple):
 
 
 class QuestionCounts(NamedTuple):
-    """How many questions there are, how many no model answered, and how many have answers and no score."""
+    """The number of questions, of those that no model answered, and of those with answers and no score."""
 
     questions: int
     not_answered: int
@@ -184,7 +184,7 @@ def score_models(
 
 
 def usable_table(questions: Sequence[Question], judgments: Sequence[Judgment], models: Sequence[str]) -> np.ndarray:
-    """Whether each model's answer to each question is usable, shape (models, questions); by the rule of the rates."""
+    """True if each model's answer to each question is usable, shape (models, questions); by the rule of the rates."""
     scores = _by_question(judgments)
     return np.array(
         [[_is_usable(scores.get((model, question.id))) for question in questions] for model in models], dtype=bool
@@ -270,7 +270,7 @@ def _rate(rows: list[tuple[str, list[int] | None]], not_answered: int) -> Rate:
 
 
 def _enough(groups: np.ndarray) -> bool:
-    """Whether there are conversations enough for an interval."""
+    """True if there are conversations enough for an interval."""
     return len(np.unique(groups.astype(str))) >= FEWEST_FOR_INTERVAL
 
 

@@ -73,13 +73,13 @@ def conformal_of(studies: Sequence[StudySummary], error_rate: float | None = Non
 
 
 def signature_in(run: Run, judge: str) -> str | None:
-    """Whether the judge's files were signed when it judged a run: as screens showed it; None where it has no files."""
+    """True if the judge's files were signed when it judged a run: as screens showed it; None where it has no files."""
     line = run.manifest().get("judges", {}).get(judge, {}).get("signature")
     return line if isinstance(line, str) else None
 
 
 def use_in(run: Run, judge: str, models: Iterable[str] | None = None) -> Use:
-    """What a judge was used with in a run; `models` as for `statuses_in`."""
+    """The material that a judge was used with in a run; `models` as for `statuses_in`."""
     entry = run.manifest().get("judges", {}).get(judge, {})
     return Use(
         entry.get("sha256", ""),

@@ -1,4 +1,4 @@
-"""Where the variance of a judge's scores in a run comes from, and what would narrow the interval of a model's mean.
+"""The sources of variance in a judge's scores, and the ways to narrow the interval of a model's mean.
 
 The mixed model is fitted by statsmodels (extra `variance`), which is imported when it is needed.
 """

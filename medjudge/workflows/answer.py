@@ -29,7 +29,7 @@ from medjudge.workflows.run_folder import Choice, chosen, open_benchmark, record
 
 
 class AnswerOptions(NamedTuple):
-    """How models answer.
+    """The settings by which models answer.
 
     Attributes:
         samples: Answers per question and model.
@@ -74,12 +74,12 @@ class AnsweredRun:
 
     @property
     def empty(self) -> int:
-        """How many answers have no text."""
+        """The number of answers without text."""
         return sum(not answer.text.strip() for answer in self.answers)
 
     @property
     def cut_off(self) -> int:
-        """How many answers are not complete: they reached the token limit, or their server broke off."""
+        """The number of incomplete answers: they reached the token limit, or their server broke off."""
         return sum(map(cut_off, self.answers))
 
     def __repr__(self) -> str:

@@ -24,7 +24,7 @@ from medjudge.store import Run
 from medjudge.workflows.judge import forget_failed_requests, not_judged, record_judge, require_same_judge
 
 POLL_SECONDS = 30.0
-"""How often `--wait` looks whether a batch job is done."""
+"""Seconds between two looks of `--wait` whether a batch job is done."""
 
 
 def judge_by_batch_jobs(run: Run, judge_ref: ApiRef, options: JudgeOptions, wait: bool) -> list[str]:

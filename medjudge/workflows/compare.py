@@ -59,7 +59,7 @@ _AT_ONCE = 16
 
 
 class CompareOptions(NamedTuple):
-    """What is compared, and how.
+    """The things to compare, and the method.
 
     Attributes:
         models: The models; all of the run unless given.
@@ -94,7 +94,7 @@ class Comparison:
 
     @property
     def complete(self) -> bool:
-        """Whether every pair that was looked at has a verdict."""
+        """True if every pair that was looked at has a verdict."""
         return not self.study.unjudged
 
     def as_json(self) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def compare(
 
 
 def compares(judge_ref: AnyRef) -> TypeGuard[JudgeRef]:
-    """Whether a judge has a prompt for pairs: an API judge and a generative one do."""
+    """True if a judge has a prompt for pairs: an API judge and a generative one do."""
     return judge_ref.kind in ("api", "generative")
 
 

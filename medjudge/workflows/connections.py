@@ -16,7 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 REQUEST_SECONDS = 20.0
 """The longest time for a request, from its first byte or the start of the connection to its last byte."""
 STALLED_SECONDS = 60.0
-"""How long a client may take nothing of a response."""
+"""Seconds for which a client may take nothing of a response."""
 MOST_OF_AN_ADDRESS = 100
 """Connections of one address at a time; a reverse proxy is one address."""
 _MOST = 400
@@ -99,7 +99,7 @@ class GuardedProtocol(H11Protocol):
 
     @property
     def is_answering(self) -> bool:
-        """Whether a request was read whose response is not complete."""
+        """True if a request was read whose response is not complete."""
         return (
             self.cycle is not None and not self.cycle.response_complete and self.conn.their_state is not h11.SEND_BODY
         )
@@ -162,7 +162,7 @@ def repetitions_dropped(*names: str) -> Iterator[None]:
 
 
 def _origin(address: str) -> str:
-    """What counts as one address: that of IPv4, and of IPv6 the network of 64 bits that one subscriber has."""
+    """The unit that counts as one address: that of IPv4, and of IPv6 the network of 64 bits that one subscriber has."""
     ip = ip_address(address.partition("%")[0])
     if ip.version == 4:
         return str(ip)
@@ -170,7 +170,7 @@ def _origin(address: str) -> str:
 
 
 def _most_files() -> int:
-    """How many files this process may have open."""
+    """The number of files that this process may have open."""
     try:
         import resource
     except ImportError:  # Windows has no such limit

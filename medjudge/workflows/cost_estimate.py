@@ -28,7 +28,7 @@ class Amount(NamedTuple):
 
 @dataclass(frozen=True)
 class CostEstimate:
-    """What an API judge would take.
+    """Requests, tokens and price of an API judge.
 
     Attributes:
         model: The judge's model at its server.
@@ -86,7 +86,7 @@ class CostEstimate:
 
 @dataclass(frozen=True)
 class PanelCostEstimate:
-    """What the members of a panel that are API judges would take; the other members cost nothing."""
+    """The cost of a panel's members that are API judges; the other members cost nothing."""
 
     members: dict[str, CostEstimate]
 
@@ -103,7 +103,7 @@ class PanelCostEstimate:
 
 
 def estimate_cost(request: EvaluationRequest, batch_job: bool = False) -> CostEstimate | PanelCostEstimate:
-    """What judging the answers of an evaluation would cost that are not judged yet; nothing is written.
+    """The cost of judging those answers of an evaluation that are not judged yet; nothing is written.
 
     Args:
         batch_job: Whether OpenAI's Batch API would be used.
@@ -166,7 +166,7 @@ class _Request(NamedTuple):
 
 
 def _estimate(requests: Sequence[_Request], model: str, spending: Spending, batch_job: bool) -> CostEstimate:
-    """What the requests take, about and at most.
+    """The tokens and the price of the requests, about and at most.
 
     At most: a token for each byte of a request, and the full length of each reply. About: as the replies of this run
     were so far; before there are any, a token for four ASCII bytes or two others. Reminders come on top.

@@ -31,12 +31,12 @@ from medjudge.store import Run, write_records
 
 
 class _Set(NamedTuple):
-    """How the files of a published set are read, and the scheme of its questions; None where it defines its own."""
+    """The reader of a published set's files, and the scheme of its questions; None where it defines its own."""
 
     read: Callable[..., PublishedSet]
     scheme: str | None
     number: int = 0
-    """How many files `read` takes, one by one; 0 where it takes all at once."""
+    """The number of files that `read` takes, one by one; 0 where it takes all at once."""
     names: str = "one file"
     """The files, for the message about another number of them."""
 
@@ -64,7 +64,7 @@ _SETS = {
 
 @dataclass(frozen=True)
 class Converted:
-    """What was written.
+    """The files that were written.
 
     Attributes:
         written: The number of records by file.

@@ -207,7 +207,7 @@ def _record(run: Run, cascade: Cascade, options: JudgeOptions, record: CascadeRe
 
 
 class Deferred(NamedTuple):
-    """How many answers were listed, where, and how they were chosen."""
+    """The number of listed answers, their file, and the way in which they were chosen."""
 
     answers: int
     file: Path

@@ -63,7 +63,7 @@ from medjudge.workflows.run_folder import (
 
 
 class EvaluateOptions(NamedTuple):
-    """How models answer, how the judge is run, which questions are used, and who judges what the judge leaves open.
+    """Settings of answering and judging, the choice of questions, and the judge of what the judge leaves open.
 
     Attributes:
         answering: How models answer.
@@ -85,7 +85,7 @@ class EvaluateOptions(NamedTuple):
 
 
 class EvaluationRequest(NamedTuple):
-    """What is judged, by whom, and how: the arguments of `evaluate`."""
+    """The answers, the judge and the settings: the arguments of `evaluate`."""
 
     benchmark: str | None = None
     scheme: str | None = None
@@ -134,12 +134,12 @@ class Evaluation:
 
     @property
     def status_line(self) -> str:
-        """How far the judge's scores can be trusted, in one sentence."""
+        """The trust that the judge's scores deserve, in one sentence."""
         return self.scores.validation_status["OP"].line
 
     @property
     def complete(self) -> bool:
-        """Whether every answer has a score, every model answered every question, and every member of a panel judged.
+        """True if every answer has a score, every model answered every question, and every member of a panel judged.
 
         With items, also whether every answer to a question with items has verdicts on them.
         """

@@ -246,7 +246,7 @@ def introduction(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run
 
 
 def _training(card: JudgeCard) -> str:
-    """What a judge was trained on: how many scored answers, and every source that its card names."""
+    """A judge's training data: the number of scored answers, and every source that its card names."""
     questions = card.training.get("questions", len(card.trained_on.question_ids))
     answers = f"{card.training['answers']} answers to " if "answers" in card.training else ""
     sources = card.training.get("sources")
@@ -255,7 +255,7 @@ def _training(card: JudgeCard) -> str:
 
 
 def use_of(judge_ref: FolderRef, options: JudgeOptions, scheme: Scheme, run: Run, models: Collection[str]) -> Use:
-    """What a judge folder is about to be used with.
+    """The material that a judge folder is about to be used with.
 
     Args:
         run: Where the judgments will go; it need not exist.

@@ -26,7 +26,7 @@ from medjudge.workflows.physician_scores import unseen_by
 
 
 def checks_items(judge_ref: AnyRef) -> TypeGuard[JudgeRef]:
-    """Whether a judge can check items: an API judge can, and a folder whose kind and training allow it."""
+    """True if a judge can check items: an API judge can, and a folder whose kind and training allow it."""
     return isinstance(judge_ref, ApiRef) or (
         isinstance(judge_ref, FolderRef) and KINDS[judge_ref.card.kind].checks_items(judge_ref.folder)
     )

@@ -1,4 +1,4 @@
-"""Where a server of pages listens: this machine only, or an address of a network, with TLS."""
+"""The address of a server of pages: this machine only, or an address of a network, with TLS."""
 
 import errno
 import logging
@@ -29,7 +29,7 @@ WARNING: Give --certificate and --key, or put a reverse proxy with TLS before it
 
 
 class Network(NamedTuple):
-    """Where the pages are served.
+    """The address of the pages.
 
     Attributes:
         host: An address or name of this machine; 0.0.0.0 for all of its addresses.
@@ -49,12 +49,12 @@ class Network(NamedTuple):
 
     @property
     def for_this_machine(self) -> bool:
-        """Whether nobody else can reach the pages."""
+        """True if nobody else can reach the pages."""
         return is_loopback(self.host) and self.public_url is None
 
     @property
     def encrypted(self) -> bool:
-        """Whether what crosses the network is encrypted."""
+        """True if what crosses the network is encrypted."""
         return self.certificate is not None or (self.public_url or "").startswith("https:") or self.for_this_machine
 
     def warn_unencrypted(self, content: str, harm: str = "") -> None:

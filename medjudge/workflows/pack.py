@@ -31,7 +31,7 @@ from medjudge.workflows.run_folder import answers_of_files
 from medjudge.workflows.unpack import ANSWERS, QUESTIONS, REQUIREMENTS
 
 _JUDGE_SUFFIXES = (".json", ".jsonl", ".safetensors", ".md", ".txt", ".jinja", ".model", ".yaml", ".sha256", ".minisig")
-"""What a judge folder needs or explains itself with; weights in other formats can run code when they are read."""
+"""Files that a judge folder needs or explains itself with; weights in other formats can run code when read."""
 
 
 class WheelsFor(NamedTuple):
@@ -46,7 +46,7 @@ class WheelsFor(NamedTuple):
 
 
 class PackRequest(NamedTuple):
-    """What goes into a bundle.
+    """The contents of a bundle.
 
     Attributes:
         judge: `local`, `built-in`, `similarity` or a judge folder.
@@ -174,7 +174,7 @@ def _write_benchmark(request: PackRequest, judge: FolderRef, folder: Path) -> Ab
 
 
 def medjudge_requirement(folder: Path) -> str:
-    """What pip has to install for this version of medjudge: from a checkout, a wheel that is built into the folder."""
+    """The requirement for this version of medjudge: from a checkout, a wheel that is built into the folder."""
     checkout = Path(medjudge.__file__).parents[1]
     if not (checkout / "pyproject.toml").is_file():
         return f"medjudge[sign]=={medjudge.__version__}"

@@ -144,7 +144,7 @@ def _combine(run: Run, panel: PanelRef, options: JudgeOptions, scores: Calibrati
 
 
 def _decided(item: Assignment, panel: PanelRef, judged: Sequence[_Judged]) -> bool:
-    """Whether the panel can say something: enough members scored, or those that have not judged yet are too few."""
+    """True if the panel can say something: enough members scored, or those that have not judged yet are too few."""
     verdicts = [own.get((item.answer.key, item.round)) for own in judged]
     if not any(verdicts):
         return False
@@ -209,7 +209,7 @@ def _judgment(
 
 
 def _said(member: MemberRef, verdict: Judgment | None, probabilities: np.ndarray) -> dict[str, Any]:
-    """What a member said about an answer: its own score and the probabilities that count, or why it was left out."""
+    """A member's word on an answer: its score and the probabilities that count, or why it was left out."""
     if verdict is None:
         kind = ErrorKind.NOT_IN_FILE.value if isinstance(member, ImportedRef) else None
         return {"judge": member.name, "error_kind": kind, "error": NOT_JUDGED}
@@ -289,7 +289,7 @@ def member_identity(run: Run, member: MemberRef, options: JudgeOptions) -> str:
 
 
 def stored_fit(run: Run, panel: PanelRef, options: JudgeOptions) -> PanelFit | None:
-    """How the members are calibrated and weighted: as the run keeps it, else as the settings' file has it.
+    """The members' calibration and weights: as the run keeps them, else as the settings' file has it.
 
     Args:
         run: It need not exist.

@@ -13,7 +13,7 @@ NEARLY_NONE = 0.05
 
 
 class Preflight(NamedTuple):
-    """What a judge will find.
+    """A count of what a judge will find.
 
     Attributes:
         questions: All questions.

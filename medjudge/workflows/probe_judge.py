@@ -1,4 +1,4 @@
-"""Whether a judge can be fooled: it judges changed answers, each probe in a run folder of its own."""
+"""Probing a judge: it judges changed answers, each probe in a run folder of its own."""
 
 from collections.abc import Mapping, Sequence
 

@@ -103,7 +103,7 @@ class Project(BaseModel):
         return self.run or str(Path("runs") / Path(self.benchmark).stem)
 
     def defaults(self, command: str) -> dict[str, Any]:
-        """What the file states for the options and arguments of `eval`, `validate` or `report`, by parameter."""
+        """The file's values for the options and arguments of `eval`, `validate` or `report`, by parameter."""
         stated: dict[str, Any]
         if command == "eval":
             shared = {

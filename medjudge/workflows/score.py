@@ -58,7 +58,7 @@ class Score:
 
     @property
     def usable(self) -> bool | None:
-        """Whether the answer is usable, which is level 4 or 5; None where there is no score."""
+        """True if the answer is usable, which is level 4 or 5; None where there is no score."""
         return None if self.score is None else self.score >= USABLE_FROM
 
     @property
@@ -87,7 +87,7 @@ class Score:
 
 
 class About(TypedDict, total=False):
-    """What is known of a question, see `LoadedJudge.score`."""
+    """The parts of a question, see `LoadedJudge.score`."""
 
     reference: str | None
     checklist: str | None

@@ -30,7 +30,7 @@ class VerifiedJudge(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether the judge is signed and unchanged."""
+        """True if the judge is signed and unchanged."""
         return self.files.signed and not self.files.changed
 
     @property

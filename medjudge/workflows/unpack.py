@@ -10,7 +10,7 @@ from medjudge.errors import InputError
 from medjudge.signatures import verify
 
 QUESTIONS, ANSWERS, REQUIREMENTS = "benchmark/questions.jsonl", "benchmark/answers.jsonl", "requirements.txt"
-"""Where a bundle has them; the requirements are among its wheels."""
+"""Their places in a bundle; the requirements are among its wheels."""
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ from medjudge.workflows.run_folder import adopt_scheme
 
 
 class ValidateOptions(NamedTuple):
-    """What a validation looks at beyond agreement, and how.
+    """The parts of a validation beyond agreement, and their settings.
 
     Attributes:
         rater_columns: Of a wide table of scores: the columns, one per rater.
@@ -351,7 +351,7 @@ class MarksStudy(NamedTuple):
 
 
 def only_marked(run: Run) -> bool:
-    """Whether physicians marked items or compared pairs of a run, and gave no level."""
+    """True if physicians marked items or compared pairs of a run, and gave no level."""
     return not run.physician_scores() and bool(run.item_scores() or physician_pairs(run))
 
 
