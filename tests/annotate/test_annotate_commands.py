@@ -122,7 +122,8 @@ def test_what_is_filled_in_is_what_is_stored(run: Run, exported: Plan, medjudge:
     done = medjudge("annotate", "import", run.path, files[1], files[0], "--json")
     printed = json.loads(done.stdout)
     assert (printed["new"], printed["same"], printed["replaced"], printed["not_scored"]) == (0, 28, 0, 0)
-    assert printed["agreement"]["usable_agreement"]["low"] <= printed["agreement"]["usable_agreement"]["value"]
+    usable = printed["agreement"]["usable_agreement"]
+    assert (0 <= usable["value"] <= 1, usable["low"]) == (True, None)  # seven conversations
     assert run.physicians_file.read_bytes() == before
 
 
