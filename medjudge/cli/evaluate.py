@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from medjudge.judge.open import JudgeOptions
     from medjudge.judge.panel import CascadeRecord, PanelRecord
     from medjudge.workflows.cost_estimate import CostEstimate, PanelCostEstimate
-    from medjudge.workflows.evaluate import Evaluation, EvaluationRequest, InFlight
+    from medjudge.workflows.evaluate import EvaluationRequest
+    from medjudge.workflows.evaluation import Evaluation, InFlight
 
 
 @dataclass(kw_only=True)
@@ -124,7 +125,8 @@ def evaluate(options: Evaluate) -> None:
     answer could not be scored.
     """
     from medjudge.workflows.cost_estimate import estimate_cost
-    from medjudge.workflows.evaluate import InFlight, run_batch_evaluation, run_evaluation
+    from medjudge.workflows.evaluate import run_batch_evaluation, run_evaluation
+    from medjudge.workflows.evaluation import InFlight
 
     request = options.request()
     if options.dry_run:

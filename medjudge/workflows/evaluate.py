@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from medjudge.benchmark.sample import NOTICE, sample_folder
 from medjudge.errors import InputError
@@ -20,16 +20,14 @@ from medjudge.judge.open import (
     resolve_judge,
     resolve_panel,
 )
-from medjudge.judge.panel import CascadeRecord, PanelRecord, is_panel
+from medjudge.judge.panel import is_panel
 from medjudge.judge.protocol import Judge
 from medjudge.models.hardware import report_peak_memory
 from medjudge.parallel.group import Group
 from medjudge.records import Answer
 from medjudge.screen import on_a_terminal, say
 from medjudge.store import Run
-from medjudge.validation.items import ItemStudy
-from medjudge.validation.usability import ModelUsability, Rate
-from medjudge.validation.variance import VarianceStudy, write_variance
+from medjudge.validation.variance import write_variance
 from medjudge.workflows.answer import (
     AnswerOptions,
     answer_with_all,
@@ -38,7 +36,8 @@ from medjudge.workflows.answer import (
     load_before_writing,
 )
 from medjudge.workflows.batch_jobs import judge_by_batch_jobs
-from medjudge.workflows.escalate import Cascade, Deferred, Escalation, defer, escalate, open_cascade
+from medjudge.workflows.escalate import Cascade, Escalation, defer, escalate, open_cascade
+from medjudge.workflows.evaluation import Evaluation, InFlight
 from medjudge.workflows.judge import (
     check_judge_engine,
     introduction,
@@ -50,7 +49,7 @@ from medjudge.workflows.mark_items import mark_items, require_items
 from medjudge.workflows.panel import check_panel, judge_panel, panel_introduction
 from medjudge.workflows.preflight import Preflight, preflight
 from medjudge.workflows.processes import check_sharing, join_processes
-from medjudge.workflows.report import Scores, score_run, write_scores
+from medjudge.workflows.report import score_run, write_scores
 from medjudge.workflows.run_folder import (
     Choice,
     OpenedBenchmark,
@@ -95,104 +94,6 @@ class EvaluationRequest(NamedTuple):
     run: Path | None = None
     limit: int | None = None
     options: EvaluateOptions = EvaluateOptions()
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """A run folder after its answers were judged.
-
-    Attributes:
-        run: The run folder.
-        judge: The judge's name; of a cascade, the names of its judges.
-        scores: Rates, validation status and coverage: what `scores.json` holds.
-        notes: What the run says about its data.
-        spent_usd: What requests to servers cost in total; None where none was sent or a price is unknown.
-        deferred: The answers listed for physicians, if any.
-        cascade: What each judge of a cascade did.
-        panel: What each member of a panel did.
-        items: The scores by items, where the judge checked them.
-        variance: Where the variance of the scores comes from, where samples or rounds repeat something.
-        first_process: False in the other processes of `accelerate launch`, which report nothing.
-    """
-
-    run: Run
-    judge: str
-    scores: Scores
-    notes: tuple[str, ...] = ()
-    spent_usd: float | None = None
-    deferred: Deferred | None = None
-    cascade: CascadeRecord | None = None
-    panel: PanelRecord | None = None
-    items: ItemStudy | None = None
-    variance: VarianceStudy | None = None
-    first_process: bool = True
-
-    @property
-    def rates(self) -> dict[str, ModelUsability]:
-        """Usability rates by model."""
-        return self.scores.models
-
-    @property
-    def status_line(self) -> str:
-        """The trust that the judge's scores deserve, in one sentence."""
-        return self.scores.validation_status["OP"].line
-
-    @property
-    def complete(self) -> bool:
-        """True if every answer has a score, every model answered every question, and every member of a panel judged.
-
-        With items, also whether every answer to a question with items has verdicts on them.
-        """
-        behind = sum(member.waiting for member in self.panel.members) if self.panel else 0
-        not_answered = (rates.overall.not_answered for rates in self.rates.values())
-        without_verdicts = self.items.answers - self.items.judged if self.items else 0
-        return not any([self.scores.coverage.unscored, behind, without_verdicts, *not_answered])
-
-    def __repr__(self) -> str:
-        lines = [f"Usability rates by judge {self.judge}, percent ({self.status_line})"]
-        lines += [f"  {model}: {self._cell(rates.overall)}" for model, rates in self.rates.items()]
-        return "\n".join([*lines, *self.notes])
-
-    def _repr_html_(self) -> str:
-        """The table of a notebook: a row per model, a column per category."""
-        from html import escape
-
-        columns = list(dict.fromkeys(name for rates in self.rates.values() for name in rates.parts))
-        head = "".join(f"<th>{escape(column)}</th>" for column in ("Model", *columns))
-        rows = "".join(
-            f"<tr><td>{escape(model)}</td>"
-            + "".join(f"<td>{self._cell(rates.parts.get(column))}</td>" for column in columns)
-            + "</tr>"
-            for model, rates in self.rates.items()
-        )
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        caption = f"Usability rates by judge {escape(self.judge)}, percent (95 % interval); {escape(self.status_line)}"
-        return f"<table><caption>{caption}</caption><tr>{head}</tr>{rows}</table>{notes}"
-
-    @staticmethod
-    def _cell(rate: Rate | None) -> str:
-        if rate is None or rate.rate is None:
-            return "-"
-        if rate.mostly_unanswered:
-            return f"{rate.usable} of {rate.answered} answered"
-        return f"{rate.rate:.1f}" if rate.low is None else f"{rate.rate:.1f} ({rate.low:.0f}–{rate.high:.0f})"
-
-
-@dataclass(frozen=True)
-class InFlight:
-    """A run whose judgments OpenAI's Batch API is still making; the same call collects them later.
-
-    Attributes:
-        run: The run folder.
-        batch_jobs: A line for each batch job.
-    """
-
-    run: Run
-    batch_jobs: tuple[str, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """The object that `eval --batch --json` prints."""
-        return {"run": str(self.run.path), "under_way": list(self.batch_jobs)}
 
 
 class Prepared(NamedTuple):

@@ -54,9 +54,8 @@ def test_csv_holds_the_numbers_of_scores_json(medjudge, judged) -> None:
         name: rates["MK"]["rate"] for name, rates in scores.items()
     }
     drugs = scores["model-a"]["subcategories"]["MK"]["药物"]
-    assert table.loc[("model-a", "MK", "药物"), ["rate", "low", "high"]].tolist() == [
-        drugs[name] for name in ("rate", "low", "high")
-    ]
+    assert table.loc[("model-a", "MK", "药物"), ["rate", "low", "high"]].tolist() == [drugs["rate"], "", ""]
+    assert drugs["low"] is drugs["high"] is None  # too few conversations
 
 
 def test_agreement_is_there_after_a_validation(medjudge, judged) -> None:
