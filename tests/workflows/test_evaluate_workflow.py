@@ -12,14 +12,14 @@ from medjudge.workflows.evaluate import EvaluateOptions
 
 
 def test_evaluate_returns_the_rates_that_it_writes_and_prints_them(tiny_similarity, tmp_path) -> None:
-    result = medjudge.evaluate("sample", judge=str(tiny_similarity), limit=10, run=tmp_path / "run")
+    result = medjudge.evaluate("sample", judge=str(tiny_similarity), limit=12, run=tmp_path / "run")
     assert result.complete
     assert result.judge == "similarity"
     written = json.loads((tmp_path / "run" / "scores.json").read_text())
     assert written["models"] == {model: rates.as_json() for model, rates in result.rates.items()}
     rate = written["models"]["model-a"]["OP"]
     assert list(rate) == ["rate", "low", "high", "usable", "questions", "unscored", "not_answered"]
-    assert rate["questions"] == 10
+    assert rate["questions"] == 12
     assert rate["low"] <= rate["rate"] <= rate["high"]
     assert set(result.rates) == {f"model-{letter}" for letter in "abcde"}
     text, html = repr(result), result._repr_html_()
