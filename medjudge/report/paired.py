@@ -6,18 +6,18 @@ from typing import NamedTuple
 import numpy as np
 
 from medjudge.records import Judgment, Question
-from medjudge.statistics.bootstrap import RESAMPLES, Sums, bootstrap, dense_tally
-from medjudge.statistics.estimates import wilson
+from medjudge.statistics.bootstrap import RESAMPLES, Interval, Sums, bootstrap, dense_tally
+from medjudge.statistics.estimates import FEWEST_FOR_INTERVAL, wilson
 from medjudge.statistics.measures import divided
 from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
 
 
 class Difference(NamedTuple):
-    """The difference of two usability rates, in percentage points, with its 95 % interval."""
+    """The difference of two usability rates, in percentage points, with its 95 % interval if there is one."""
 
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     tie: bool
 
 
@@ -68,9 +68,9 @@ def differences_from_best(
     clusters = len(np.unique(conversation))
     differences = []
     for model in range(len(usable)):
-        value, low, high = _widened(intervals[str(model)], clusters) if model != best else intervals[str(model)]
-        tie = clusters < FEWEST_CONVERSATIONS or bool(high >= 0)
-        differences.append(Difference(100 * value, 100 * low, 100 * high, tie))
+        interval = intervals[str(model)] if model == best else _widened(intervals[str(model)], clusters)
+        tie = clusters < FEWEST_CONVERSATIONS or bool(interval.high >= 0)
+        differences.append(_in_points(interval, clusters, tie))
     return differences
 
 
@@ -89,18 +89,23 @@ def paired_difference(now: np.ndarray, before: np.ndarray, conversation: np.ndar
     rise = (now.astype(float) - before.astype(float))[:, None]
     tallies = {"rise": dense_tally(rise), "questions": dense_tally(np.ones((len(now), 1)))}
     clusters = len(np.unique(conversation))
-    value, low, high = _widened(bootstrap(tallies, conversation, statistics)["rise"], clusters)
-    tie = clusters < FEWEST_CONVERSATIONS or bool(low <= 0 <= high)
-    return Difference(100 * value, 100 * low, 100 * high, tie)
+    interval = _widened(bootstrap(tallies, conversation, statistics)["rise"], clusters)
+    tie = clusters < FEWEST_CONVERSATIONS or bool(interval.low <= 0 <= interval.high)
+    return _in_points(interval, clusters, tie)
 
 
-def _widened(interval: Sequence[float], clusters: int) -> tuple[float, float, float]:
+def _in_points(interval: Interval, clusters: int, tie: bool) -> Difference:
+    value, low, high = [100 * float(number) for number in interval]
+    return Difference(value, low, high, tie) if clusters >= FEWEST_FOR_INTERVAL else Difference(value, None, None, tie)
+
+
+def _widened(interval: Interval, clusters: int) -> Interval:
     """An interval of length 0, because all questions say the same, widened as far as 0 of n allows."""
     value, low, high = interval
     if low == high:
         most = wilson(0, clusters).high
         low, high = max(-1.0, value - most), min(1.0, value + most)
-    return value, low, high
+    return Interval(value, low, high)
 
 
 class Duel(NamedTuple):

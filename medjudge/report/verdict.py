@@ -120,6 +120,8 @@ def _margin(board: Board, words: Words) -> Markup:
 
 def _points(difference: Difference) -> dict[str, str]:
     """A lead instead of a difference: the signs turned, and the ends with them."""
+    assert difference.low is not None  # there are conversations enough to tell models apart
+    assert difference.high is not None
     points = {"points": -difference.value, "low": -difference.high, "high": -difference.low}
     return {name: f"{number + 0.0:.1f}" for name, number in points.items()}
 

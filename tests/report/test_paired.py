@@ -56,6 +56,8 @@ def test_a_rise_is_paired_over_conversations() -> None:
     assert 50 < rise.low < 75 < rise.high < 95
     assert not rise.tie
     assert paired_difference(now, before, (np.arange(40) % 20).astype(str)).tie  # 20 conversations are too few
+    of_seven = paired_difference(now, before, (np.arange(40) % 7).astype(str))
+    assert of_seven == (75, None, None, True)
     level = paired_difference(now, now, np.arange(40).astype(str))
     assert level.value == 0
     assert level.low < 0 < level.high
