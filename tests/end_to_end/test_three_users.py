@@ -135,7 +135,8 @@ def the_physicians_score_in_chinese(run: Run, folder: Path, medjudge: Command, b
     assert {score.rater for score in scores} == {WANG, LI}
 
     validated = medjudge("validate", run.path, "--judge", "similarity")
-    assert validated.returncode == 1  # a gate that twelve answers cannot pass
+    assert validated.returncode == 0
+    assert "GATE INCONCLUSIVE" in validated.stdout  # twelve answers can neither pass it nor fail it
     assert run.agreement_file("similarity").exists()
 
 
