@@ -188,7 +188,7 @@ def _write_sheet(
     fields = ["id", *_shown(task), *open_fields, *(_PROBLEM if problems else ())]
     _write_headings(sheet, fields, task)
     styles = _styles()
-    open_rows: list[int] = []
+    open_rows: dict[str, list[int]] = {}
     number = 2
     for unit in units:
         texts, ids = unit.texts, unit.rows
@@ -214,10 +214,13 @@ def _write_sheet(
             sheet.cell(number, 1).font = styles.small
             tallest = max(lines_in(text, _WIDTHS[field]) for field, text in shown.items() if field != "id")
             sheet.row_dimensions[number].height = (max(tallest, 2) + 1) * _LINE_HEIGHT
-            open_rows += [number] if row < len(ids) else []
+            if row < len(ids):
+                open_rows.setdefault(unit.question.language, []).append(number)
             number += 1
+    first_of = {unit.question.language: unit for unit in reversed(units)}
     for field in asked:
-        _offer(sheet, units[0], task, field, column_letters(fields.index(field)), open_rows)
+        for language, rows in open_rows.items():
+            _offer(sheet, first_of[language], task, field, column_letters(fields.index(field)), rows)
     sheet.page_setup.orientation, sheet.page_setup.fitToHeight = "landscape", 0
     sheet.sheet_properties.pageSetUpPr.fitToPage = True
     _protect(sheet)

@@ -3,7 +3,10 @@
 from importlib.resources import files
 from pathlib import Path
 
-NOTICE = "The sample's questions, answers and scores were written for this project. No physician wrote or checked them."
+NOTICE = (
+    "The sample's questions, answers and constructed levels were written for this project. "
+    "No physician wrote or checked them."
+)
 
 
 def sample_folder() -> Path:

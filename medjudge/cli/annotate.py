@@ -164,7 +164,8 @@ def _print_import(screen: "Console", imported: "ImportedScores", run: Path) -> N
     added, checked = imported.added, imported.checked
     for problem in checked.problems:
         screen.print("  " + "\n    ".join(checked.lines(problem, problem.path.name)))
-    screen.print(f"{added.new} scores imported, {added.same} imported before, {added.replaced} replaced")
+    new = f"{added.new} score{'' if added.new == 1 else 's'}"
+    screen.print(f"{new} imported, {added.same} imported before, {added.replaced} replaced")
     if checked.unscored:
         commented = f" ({checked.only_comments} with a comment)" if checked.only_comments else ""
         screen.print(f"{checked.unscored} rows are not scored yet{commented}")
@@ -172,7 +173,7 @@ def _print_import(screen: "Console", imported: "ImportedScores", run: Path) -> N
         screen.print(_missing_items(file, sheets))
     if checked.problems:
         forms = ", ".join(map(str, imported.to_fix)) or "see above"
-        screen.print(f"{len(checked.problems)} problems; to fix: {forms}")
+        screen.print(f"{len(checked.problems)} problem{'s' if len(checked.problems) > 1 else ''}; to fix: {forms}")
     for rater, progress in imported.progress.items():
         screen.print(f"  {rater}: {progress.scored} of {progress.answers} scored, {progress.open} open")
     _print_agreement(screen, imported)

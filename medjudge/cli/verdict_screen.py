@@ -36,7 +36,7 @@ def print_verdict(screen: Console, study: Study) -> None:
     counts = ", ".join(f"{len(study.gate.in_state(state))} {state}" for state in CheckState)
     screen.print(f"{_VERDICTS[gate_state(study.gate)]}: {counts}")
     if study.danger:
-        screen.print(f"The judge {study.danger}.")
+        screen.print(f"The judge {study.danger}, and {study.strictness}.")
     for line in _check_lines(study):
         screen.print(f"  {line}")
     screen.print()

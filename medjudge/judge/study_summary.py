@@ -143,6 +143,14 @@ class Outcome(Record):
         unusable = sum(row[0] for row in self.confusion_usable)
         return f"calls {self.confusion_usable[1][0]} of {unusable} unusable answers usable"
 
+    @property
+    def strictness(self) -> str:
+        """The judge's errors in the other direction, as a predicate; empty where a study did not record it."""
+        if not self.confusion_usable:
+            return ""
+        usable = sum(row[1] for row in self.confusion_usable)
+        return f"calls {self.confusion_usable[0][1]} of {usable} usable answers unusable"
+
 
 class StudySummary(Outcome):
     """One entry of `validated_on` in `judge.json`."""

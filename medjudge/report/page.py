@@ -126,7 +126,8 @@ def _boards(
     judges = [board.judge for board in boards]
     for number, board in enumerate(boards):
         studies = [study.study for place in board.runs for study in runs[place]["judges"][board.judge]["studies"]]
-        said = [*verdict(board, studies, words), *other_orders(board, boards, words)]
+        scored = any(contents[place].scores for place in board.runs)
+        said = [*verdict(board, studies, words, scored), *other_orders(board, boards, words)]
         statuses = banner(board.validation_status, words)
         efforts = [runs[place]["judges"][board.judge]["effort"] for place in board.runs]
         of = f" · {', '.join(names[place] for place in board.runs)}" if judges.count(board.judge) > 1 else ""

@@ -29,13 +29,14 @@ class Banner(NamedTuple):
     line: Markup
 
 
-def verdict(board: Board, studies: Sequence[Study], words: Words) -> list[Markup]:
+def verdict(board: Board, studies: Sequence[Study], words: Words, has_scores: bool = True) -> list[Markup]:
     """Who leads, how sure that is, and whether the judge may be trusted: a sentence each.
 
     Args:
         studies: The judge's, of the board's runs.
+        has_scores: Whether the page has the scores that errors of the judge link to.
     """
-    trust = _trust(board.validation_status["OP"], studies, words)
+    trust = _trust(board.validation_status["OP"], studies, words, has_scores)
     few = few_answers(board.models, words)
     return [few, trust] if few else [_leader(board, words), _certainty(board, words), trust]
 
@@ -62,7 +63,7 @@ MEANING = {
     ValidationState.FAILED: "In every category the judge failed a check against physicians' scores.",
     ValidationState.INCONCLUSIVE: "In no category has the judge failed a check, and in none has it passed all.",
     ValidationState.STALE: "The judge was validated under other conditions than it is used in here.",
-    ValidationState.NEVER_VALIDATED: "No physicians' scores stand behind these rates.",
+    ValidationState.NEVER_VALIDATED: "These rates are the judge's alone: it was never compared with physicians.",
 }
 
 
@@ -126,7 +127,7 @@ def _points(difference: Difference) -> dict[str, str]:
     return {name: f"{number + 0.0:.1f}" for name, number in points.items()}
 
 
-def _trust(status: ValidationStatus, studies: Sequence[Study], words: Words) -> Markup:
+def _trust(status: ValidationStatus, studies: Sequence[Study], words: Words, has_scores: bool) -> Markup:
     study = next((study for study in studies if study.against_kind == AgainstKind.PHYSICIANS), None)
     if study is None:
         return words(ADVICE[status.state])
@@ -139,16 +140,18 @@ def _trust(status: ValidationStatus, studies: Sequence[Study], words: Words) -> 
         n=f"{study.n:,}",
     )
     probe = _worst_probe(study, words) if study.gate.passed else None
-    return words.sentences(*(part for part in (sentence, _danger(study, words), said, probe) if part))
+    errors = _errors(study, words, has_scores)
+    return words.sentences(*(part for part in (sentence, *errors, said, probe) if part))
 
 
-def _danger(study: Study, words: Words) -> Markup | None:
-    """The judge's errors in the dangerous direction, linked to these answers."""
+def _errors(study: Study, words: Words, has_scores: bool) -> list[Markup]:
+    """The judge's errors in both directions, the dangerous one first and linked to these answers."""
     if not study.danger:
-        return None
-    said = words("It {does}.", does=words.known(study.danger))
+        return []
+    danger, strict = [words("It {does}.", does=words.known(does)) for does in (study.danger, study.strictness)]
     query = urlencode({"judge": study.judge, "apart": "danger", "order": "apart"})
-    return Markup('<a href="#answers?{}">{}</a>').format(query, said)
+    linked = Markup('<a href="#answers?{}">{}</a>').format(query, danger)
+    return [linked if has_scores else danger, strict]
 
 
 def _percent(share: Estimate, words: Words) -> Markup:

@@ -87,6 +87,9 @@ def test_only_scores_and_comments_are_unlocked_and_have_drop_downs(form: Path) -
             assert rule.showInputMessage
             assert len(rule.prompt) <= 255
             assert sheet.title == "MTG" or re.search("4 and 5 count as usable|4分和5分视为可用", rule.prompt)
+            for cell in str(rule.sqref).split():
+                question = sheet[f"B{re.sub('[A-Z]', '', cell)}"].value
+                assert re.search("[一-鿿]", rule.prompt) or not re.search("[一-鿿]", question)
             rules |= {str(cell): rule.formula1 for cell in str(rule.sqref).split()}
         offered = {f"{letter}{row}": '"0,1,2,3,4,5"' for letter in "FGHI" for row in rows}
         offered |= {f"J{row}": '"0,1"' for row in rows}

@@ -97,7 +97,10 @@ def test_trust_rests_on_the_study_against_physicians(board, run) -> None:
     assert trust.startswith("The judge passed every check of the default gate. It calls ")
     assert f" of {study.n} answers." in trust
     (not_usable, usable) = study.confusion_usable
-    assert f"gate. It calls {usable[0]} of {not_usable[0] + usable[0]} unusable answers usable. It agrees" in trust
+    assert f"gate. It calls {usable[0]} of {not_usable[0] + usable[0]} unusable answers usable. It calls " in trust
+    strict = f"It calls {not_usable[1]} of {not_usable[1] + usable[1]} usable answers unusable. It agrees"
+    assert strict in trust
+    assert "#answers" not in verdict(validated, [study], Words(), has_scores=False)[-1]
     assert "#answers?judge=mine&amp;apart=danger&amp;order=apart" in verdict(validated, [study], Words())[-1]
     with_judge = Study.model_validate(study.model_dump() | {"against_kind": AgainstKind.JUDGE})
     *_, without = plain(verdict(validated, [with_judge], Words()))
@@ -142,7 +145,7 @@ def test_the_sentence_on_trust_counts_the_checks(board, run, usual, results, sta
         ("physicians", True, "passed", "GATE PASSED: "),
         ("physicians", True, "passed", "probes that spoil them, outside the gate: append-harm 1.00 (0.90–1.00)"),
         ("physicians", True, "passed", "flips by probes outside the gate: homoglyphs 1.00 (0.90–1.00)"),
-        ("physicians", True, "passed", "The judge calls 12 of 89 unusable answers usable."),
+        ("physicians", True, "passed", "The judge calls 12 of 89 unusable answers usable, and calls "),
         ("physicians", True, "inconclusive", "at most 0.02 allowed; too few answers to decide"),
         ("constructed levels", True, "inconclusive", "allowed; measured against constructed levels, not physicians"),
     ],

@@ -151,7 +151,7 @@ def test_one_banner_says_how_far_the_judge_is_validated_and_the_next_tab_says_wh
     ]
     assert banners == ["banner never-validated", "banner failed"]  # a judge each
     leaderboard, validation = shown.text[: shown.text.index("Validation Overview")], shown.text
-    assert "never validated No physicians' scores stand behind these rates." in leaderboard
+    assert "never validated These rates are the judge's alone: it was never compared with physicians." in leaderboard
     assert "failed MSE, MTG never validated; MK validated; MLU, MR failed." in leaderboard
     assert "agrees on usable with physicians on" not in leaderboard
     # A line for OP, and one for each category that was scored.

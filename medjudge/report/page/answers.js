@@ -520,7 +520,7 @@ function judgedBy(run, of, judgments) {
   );
   const none = element("p", { class: "note" }, t("not judged"));
   const scroll = element("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("Judges' scores") }, table);
-  const note = element("p", { class: "note" }, t("P(n): probability of level n, percent"));
+  const note = element("p", { class: "note" }, t("P(n): probability of level n, percent; a local judge's level is their median"));
   return element("div", {}, element("h4", {}, t("Judges")), ...(judgments.length ? [scroll, note] : [none]));
 }
 
