@@ -149,7 +149,8 @@ class _Pages:
         try:
             records = records_from(self.task, unit, self.rater, chosen, comment)
         except ValidationError:
-            missing = ", ".join(group.name for group in groups_of(unit, words) if group.field not in chosen)
+            comma = "、" if words.page.lang.startswith("zh") else ", "
+            missing = comma.join(group.name for group in groups_of(unit, words) if group.field not in chosen)
             message = words.page.missing_dimensions.format(names=missing) if missing else words.page.refused
             return self._again(number, 400, View(message=message, chosen=chosen, comment=comment, languages=languages))
         try:

@@ -57,7 +57,8 @@ if (form) {
     event.preventDefault();
     const missing = groups.filter((group) => !group.querySelector(":checked"));
     groups.forEach((group) => group.classList.toggle("missing", missing.includes(group)));
-    const names = missing.map((group) => group.querySelector("legend").textContent).join(", ");
+    const names = missing.map((group) => group.querySelector("legend").textContent)
+      .join(document.documentElement.lang.startsWith("zh") ? "、" : ", ");
     refusal.textContent = form.dataset.missing.replace("{names}", names);
     missing[0].querySelector("input").focus();
   }, true);
