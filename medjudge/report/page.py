@@ -21,6 +21,7 @@ from medjudge.report.sections import item_sections, section
 from medjudge.report.sources import RatesCsv, Source, csv_of, print_style, source_of
 from medjudge.report.verdict import SPOILED, Banner, banner, verdict
 from medjudge.report.words import Words, environment, inline
+from medjudge.statistics.estimates import FEWEST_FOR_INTERVAL
 from medjudge.store import Run
 from medjudge.validation.comparison import PairStudy, read_pair_study
 from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
@@ -93,6 +94,7 @@ def report_page(runs: Sequence[Run], language: str = "en", since: Run | None = N
         .get_template("page.html")
         .render(
             fewest=FEWEST_CONVERSATIONS,
+            least_conversations=FEWEST_FOR_INTERVAL,
             few_questions=_FEW_QUESTIONS,
             most_apart=_MOST_APART,
             spoiled=SPOILED,
