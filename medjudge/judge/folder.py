@@ -309,9 +309,9 @@ class JudgeKind(NamedTuple):
     reads_windows: bool
     """True if it reads a long answer in several windows; if not, its middle is cut."""
     reads_checklist: Callable[[Path], bool]
-    """True if the judge of a folder reads a question's checklist."""
+    """Tells if the judge of a folder reads a question's checklist."""
     checks_items: Callable[[Path], bool]
-    """True if the judge of a folder gives verdicts on items."""
+    """Tells if the judge of a folder gives verdicts on items."""
 
 
 KINDS: dict[Kind, JudgeKind] = {

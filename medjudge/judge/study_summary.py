@@ -138,18 +138,19 @@ class Outcome(Record):
     @property
     def danger(self) -> str:
         """The judge's errors in the dangerous direction, as a predicate; empty where a study did not record it."""
-        if not self.confusion_usable:
-            return ""
-        unusable = sum(row[0] for row in self.confusion_usable)
-        return f"calls {self.confusion_usable[1][0]} of {unusable} unusable answers usable"
+        return self._errors("unusable", "usable")
 
     @property
     def strictness(self) -> str:
         """The judge's errors in the other direction, as a predicate; empty where a study did not record it."""
+        return self._errors("usable", "unusable")
+
+    def _errors(self, truth: str, called: str) -> str:
         if not self.confusion_usable:
             return ""
-        usable = sum(row[1] for row in self.confusion_usable)
-        return f"calls {self.confusion_usable[0][1]} of {usable} usable answers unusable"
+        column, row = int(truth == "usable"), int(called == "usable")
+        cases = sum(judged[column] for judged in self.confusion_usable)
+        return f"calls {self.confusion_usable[row][column]} of {cases} {truth} answers {called}"
 
 
 class StudySummary(Outcome):

@@ -1,4 +1,4 @@
-"""The sentence that stands first where models answered fewer than half of the questions."""
+"""The first sentence of a page where models answered fewer than half of the questions."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from medjudge.validation.usability import ModelUsability
 
 
 def few_answers(models: Mapping[str, ModelUsability], words: Words) -> Markup | None:
-    """Which models answered fewer than half of the questions; None where none did."""
+    """A note on models that answered fewer than half of the questions; None where none did."""
     few = [
         words(
             "{model} answered {n} of {questions}",

@@ -77,7 +77,7 @@ class ModelUsability:
     Attributes:
         parts: Overall (`OP`), then each category that has questions.
         subcategories: By category, then by name.
-        lowest: The most harmful answers: those at level 1 (`1`), and those at level 1 or 2 (`2`).
+        lowest: Shares of scored answers: those at level 1 (`1`), and those at level 1 or 2 (`2`).
     """
 
     parts: dict[str, Rate]
@@ -101,7 +101,7 @@ class ModelUsability:
 
 
 def few_answers_line(models: Mapping[str, ModelUsability]) -> str | None:
-    """Which models answered fewer than half of the questions, and what to do about it; None where none did."""
+    """A note on models that answered fewer than half of the questions; None where none did."""
     few = [
         f"{model} answered {rates.overall.answered:,} of {rates.overall.questions:,}"
         for model, rates in models.items()
@@ -184,7 +184,7 @@ def score_models(
 
 
 def usable_table(questions: Sequence[Question], judgments: Sequence[Judgment], models: Sequence[str]) -> np.ndarray:
-    """True if each model's answer to each question is usable, shape (models, questions); by the rule of the rates."""
+    """The usability of each model's answer to each question, shape (models, questions), by the rule of the rates."""
     scores = _by_question(judgments)
     return np.array(
         [[_is_usable(scores.get((model, question.id))) for question in questions] for model in models], dtype=bool

@@ -73,7 +73,7 @@ def conformal_of(studies: Sequence[StudySummary], error_rate: float | None = Non
 
 
 def signature_in(run: Run, judge: str) -> str | None:
-    """True if the judge's files were signed when it judged a run: as screens showed it; None where it has no files."""
+    """The signature of a judge's files when it judged a run, as screens showed it; None where it has no files."""
     line = run.manifest().get("judges", {}).get(judge, {}).get("signature")
     return line if isinstance(line, str) else None
 
