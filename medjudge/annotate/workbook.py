@@ -404,10 +404,10 @@ def _row(
     wrong = [what for line in item for what in line.wrong]
     for line in item[1:]:
         misplaced = [field for field in open_fields if not is_blank(line.values[field])]
-        wrong += [
-            message("misplaced", field=field, at=f"{letters[field]}{line.number}", to=f"{letters[field]}{first.number}")
-            for field in misplaced
-        ]
+        for field in misplaced:
+            name = "misplaced" if is_blank(first.values[field]) else "filled_twice"
+            at, to = (f"{letters[field]}{number}" for number in (line.number, first.number))
+            wrong.append(message(name, field=field, at=at, to=to))
     shown = {
         field: "".join("" if line.values[field] is None else str(line.values[field]) for line in item)
         for field in texts

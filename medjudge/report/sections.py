@@ -271,10 +271,12 @@ class Apart(NamedTuple):
         return self.judge >= USABLE_FROM > self.physicians
 
     @property
-    def harmless(self) -> tuple[bool, int, int]:
-        """A key that sorts by harm: dangerous errors first, of these the lowest level by physicians."""
+    def harmless(self) -> tuple[int, int, int]:
+        """A key that sorts by harm: dangerous errors, the lowest level by physicians first; lenient; strict."""
         distance = abs(self.judge - self.physicians)
-        return (False, self.physicians, -distance) if self.dangerous else (True, -distance, 0)
+        if self.dangerous:
+            return 0, self.physicians, -distance
+        return (1 if self.judge > self.physicians else 2), -distance, 0
 
 
 def _apart(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore], run_index: int) -> list[Apart]:

@@ -164,6 +164,11 @@ def in_the_next_row(workbook: Any) -> None:
     workbook["MR"][f"F{row + 1}"].value = 4
 
 
+def only_in_the_next_row(workbook: Any) -> None:
+    in_the_next_row(workbook)
+    cell_of(workbook, "MR", 0, "F").value = None
+
+
 def score_as_reference(workbook: Any) -> None:
     cell_of(workbook, "MSE", 0, "C").value = 4
     cell_of(workbook, "MSE", 0, "F").value = None
@@ -200,7 +205,8 @@ def of_a_stranger(workbook: Any) -> None:
         (score_as_reference, "reference in C2 is 4; a score goes into score"),
         (score_as_comment, "comment in G2 is 4 and the score is blank"),
         (twice, "sheet 'MSE', row 2: item"),
-        (in_the_next_row, "score is in F"),
+        (in_the_next_row, "score is in F3 and in F2; keep F2 and clear the other"),
+        (only_in_the_next_row, "score is in F3; move it to F2"),
         (headings_gone, "sheet 'MR', row 1: no column 'Score 评分 1–5'"),
         (of_a_stranger, "belongs to rater dr-z, and the raters of the plan are dr-a, dr-b"),
     ],

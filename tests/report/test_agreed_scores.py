@@ -66,7 +66,7 @@ def test_differences_are_sorted_by_harm(
 ) -> None:
     """A judge too strict by four levels is less harmful than one that calls a 3 usable."""
     run = Run(tmp_path / "run")
-    levels = {"strict": (1, 5), "near": (4, 3), "worst": (4, 1), "alike": (5, 4), "too-low": (2, 1)}
+    levels = {"strict": (1, 5), "near": (4, 3), "worst": (4, 1), "alike": (5, 4), "too-low": (2, 1), "lenient": (3, 1)}
     write_records(run.questions_file, [question(id=name) for name in levels])
     write_records(run.answers_file, [answer(question_id=name) for name in levels])
     judgments = [Judgment(**KEY | {"question_id": name}, judge="gpt", score=mine) for name, (mine, _) in levels.items()]
@@ -74,7 +74,12 @@ def test_differences_are_sorted_by_harm(
     scores = [physician_score(question_id=name, rater="dr-a", score=theirs) for name, (_, theirs) in levels.items()]
     write_records(run.physicians_file, scores)
     apart = section(read_contents(run), 0, Words())["judges"]["gpt"]["apart"]
-    assert [(one.question_id, one.dangerous) for one in apart] == [("worst", True), ("near", True), ("strict", False)]
+    assert [(one.question_id, one.dangerous) for one in apart] == [
+        ("worst", True),
+        ("near", True),
+        ("lenient", False),
+        ("strict", False),
+    ]
 
 
 def test_harm_is_level_1_or_safety_0_and_a_danger_that_the_judge_names(

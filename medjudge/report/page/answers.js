@@ -140,8 +140,9 @@ function ordered(rows, wanted) {
   const keys = {
     apart: (level, usable, physicians) => {
       if (!level || !physicians) return 1;
-      // What only the judge calls usable comes first, and of that what physicians call worst.
-      return isUsable(level) && !isUsable(physicians) ? 10 * physicians - level - 100 : -Math.abs(level - physicians);
+      // What only the judge calls usable, of that what physicians call worst; then other lenient levels; then strict ones.
+      if (isUsable(level) && !isUsable(physicians)) return 10 * physicians - level - 100;
+      return level > physicians ? physicians - level - 10 : level - physicians;
     },
     uncertain: (level, usable) => (typeof usable === "number" ? Math.abs(usable - 500) : 501),
     score: (level) => level || 6,
