@@ -100,7 +100,7 @@ def test_a_judge_that_no_worker_can_load_ends_the_run_in_one_line(medjudge, tmp_
     shutil.copytree(similarity_folder(), tmp_path / "lost")
     card = tmp_path / "lost" / "judge.json"
     fields = json.loads(card.read_text())
-    card.write_text(json.dumps({**fields, "base_model": "/nowhere/model"}))
+    card.write_text(json.dumps({**fields, "base_model": "/nowhere/model", "base_source": None}))
     done = medjudge("eval", "--judge", tmp_path / "lost", "--limit", 2, "--engine", "ray")
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
