@@ -1,9 +1,9 @@
-"""Coverage of 95 % intervals of rubric items, and of a model's mean level, in simulated studies.
+"""Coverage of 95 % intervals of rubric items in simulated studies.
 
     python eval/statistics/item_coverage.py
 
-Agreement, kappa and macro-F1 of verdicts on items, the mean share of points, and the mean level with crossed random
-effects of questions, answers and judge. The result is eval/results/item-coverage.json.
+Agreement, kappa and macro-F1 of verdicts on items, and the mean share of points. The result is
+eval/results/item-coverage.json.
 """
 
 import time
@@ -13,11 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eval.lib.study import record
-from medjudge.records import Judgment
 from medjudge.statistics.estimates import Estimate, mean_interval
 from medjudge.statistics.item_scores import share_of_points
 from medjudge.statistics.labels import met_agreement
-from medjudge.validation.variance import variance_study
 
 _RESAMPLES = 1000
 _TRUTH_FROM = 100_000
@@ -46,17 +44,6 @@ class SimulatedItems(NamedTuple):
     judge: np.ndarray
     physician: np.ndarray
     conversation: np.ndarray
-
-
-class LevelDesign(NamedTuple):
-    """One model's levels: standard deviations between questions, between answers to one, and of the judge."""
-
-    questions: int
-    samples: int = 2
-    rounds: int = 2
-    between_questions: float = 0.8
-    answers: float = 0.5
-    judge: float = 0.4
 
 
 def simulated_items(design: ItemDesign, generator: np.random.Generator) -> SimulatedItems:
@@ -89,28 +76,6 @@ def item_designs() -> Iterator[ItemDesign]:
     yield ItemDesign(50, met=0.85)
     yield ItemDesign(20)
     yield ItemDesign(100, items=1)
-
-
-def level_coverage(studies: int = 150, seed: int = 0, designs: Iterable[LevelDesign] | None = None) -> dict[str, Any]:
-    """Coverage of a model's mean level ± its half-width from crossed random effects.
-
-    Args:
-        studies: Simulated studies for each design.
-        seed: Fixes the draws; each design has its own.
-        designs: Three unless given.
-    """
-    rows = [
-        _level_row(design, studies, np.random.default_rng([seed, 100 + number]))
-        for number, design in enumerate(designs or level_designs())
-    ]
-    return {"confidence": 0.95, "studies": studies, "seed": seed, "designs": rows}
-
-
-def level_designs() -> Iterator[LevelDesign]:
-    """From 20 questions on; in the last, samples and rounds tell most."""
-    yield LevelDesign(60)
-    yield LevelDesign(20)
-    yield LevelDesign(40, between_questions=0.3, answers=0.7, judge=0.7)
 
 
 def _item_row(design: ItemDesign, studies: int, generator: np.random.Generator) -> dict[str, Any]:
@@ -156,42 +121,6 @@ def _shares(drawn: SimulatedItems, points: np.ndarray) -> np.ndarray:
     return share_of_points(points, drawn.judge.reshape(-1, len(points)))
 
 
-def _level_row(design: LevelDesign, studies: int, generator: np.random.Generator) -> dict[str, Any]:
-    held, widths = [], []
-    for _ in range(studies):
-        judgments = _judgments(design, generator)
-        found = variance_study(judgments)
-        assert found is not None
-        mean = float(np.mean([judgment.expected for judgment in judgments if judgment.expected is not None]))
-        held.append(abs(mean - _LEVEL) <= found.half_width)
-        widths.append(2 * found.half_width)
-    return {"design": design._asdict(), "mean_level": _summary(held, widths)}
-
-
-_LEVEL = 3.0
-"""The true mean level of the simulated model."""
-
-
-def _judgments(design: LevelDesign, generator: np.random.Generator) -> list[Judgment]:
-    question = design.between_questions * generator.normal(size=design.questions)
-    answer = design.answers * generator.normal(size=(design.questions, design.samples))
-    judge = design.judge * generator.normal(size=(design.questions, design.samples, design.rounds))
-    level = _LEVEL + question[:, None, None] + answer[:, :, None] + judge
-    return [
-        Judgment.model_construct(
-            question_id=f"q{place[0]}",
-            model="a",
-            sample=place[1],
-            judge="j",
-            round=place[2],
-            score=3,
-            expected=float(value),
-            probabilities=None,
-        )
-        for place, value in np.ndenumerate(level)
-    ]
-
-
 def _summary(held: list[bool], widths: list[float]) -> dict[str, float]:
     return {"coverage": round(float(np.mean(held)), 4), "mean_width": round(float(np.mean(widths)), 4)}
 
@@ -202,7 +131,6 @@ def main() -> None:
     results = {
         "command": "python eval/statistics/item_coverage.py",
         "items": item_coverage(),
-        "levels": level_coverage(),
     }
     record("item-coverage", {**results, "seconds": round(time.monotonic() - start)})
 

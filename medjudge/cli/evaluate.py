@@ -149,9 +149,8 @@ def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
     if few := few_answers_line(result.scores.models):
         screen.print(few)
     if as_json:
-        variance = {"variance": result.variance.model_dump(mode="json")} if result.variance else {}
         items = {"items": result.items.model_dump(mode="json")} if result.items else {}
-        print_json({**result.scores.as_json(), **items, **variance})
+        print_json({**result.scores.as_json(), **items})
     else:
         title = f"Usability rates by judge {result.judge}, percent (95 % interval)"
         screen.print(leaderboard_table(result.scores.models, title, result.scores.validation_status))
@@ -181,8 +180,6 @@ def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
         from medjudge.cli.study_screens import print_items
 
         print_items(result.items, screen)
-    for line in result.variance.lines if result.variance else ():
-        screen.print(line)
     screen.print(f"{result.run.path / 'scores.json'}; next: medjudge report {quote(str(result.run.path))}")
 
 

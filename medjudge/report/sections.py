@@ -22,7 +22,6 @@ from medjudge.validation.items import ItemMaterial, ItemStudy, Verdict, item_ver
 from medjudge.validation.rates import UsabilityRate
 from medjudge.validation.records import Study
 from medjudge.validation.study_file import read_study
-from medjudge.validation.variance import read_variance
 
 _PARTS = ("category", "subcategory", "model", "difficulty", "language")
 MOST_ROWS = 200
@@ -97,7 +96,6 @@ def section(run: Contents, run_index: int, words: Words) -> dict[str, Any]:
             "name": judge,
             "cascade": cascade.line if (cascade := read_cascade(run.run, judge)) else None,
             "panel": read_panel_record(run.run, judge),
-            "variance": read_variance(run.run, judge),
             "hint": _stale(run, read, words)
             or _hint(run, judge, words, studied=studied, comparable=compared, overlap=len(seen)),
             "usability": _usability(studies),

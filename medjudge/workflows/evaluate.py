@@ -27,7 +27,6 @@ from medjudge.parallel.group import Group
 from medjudge.records import Answer
 from medjudge.screen import on_a_terminal, say
 from medjudge.store import Run
-from medjudge.validation.variance import write_variance
 from medjudge.workflows.answer import (
     AnswerOptions,
     answer_with_all,
@@ -365,5 +364,4 @@ def _evaluation(prepared: Prepared) -> Evaluation:
     deferred = None if defer_share is None else defer(run, judge_ref, defer_share)
     spending = run.manifest().get("spending") or {}
     notes = (NOTICE,) if prepared.benchmark.source == "sample" else ()
-    usd, variance = spending.get("usd"), write_variance(run, prepared.judge_name)
-    return Evaluation(run, scores.judge, scores, notes, usd, deferred, scores.cascade, scores.panel, variance=variance)
+    return Evaluation(run, scores.judge, scores, notes, spending.get("usd"), deferred, scores.cascade, scores.panel)

@@ -7,7 +7,6 @@ from medjudge.judge.panel import CascadeRecord, PanelRecord
 from medjudge.store import Run
 from medjudge.validation.items import ItemStudy
 from medjudge.validation.usability import ModelUsability, Rate
-from medjudge.validation.variance import VarianceStudy
 from medjudge.workflows.escalate import Deferred
 from medjudge.workflows.report import Scores
 
@@ -26,7 +25,6 @@ class Evaluation:
         cascade: What each judge of a cascade did.
         panel: What each member of a panel did.
         items: The scores by items, where the judge checked them.
-        variance: Where the variance of the scores comes from, where samples or rounds repeat something.
         first_process: False in the other processes of `accelerate launch`, which report nothing.
     """
 
@@ -39,7 +37,6 @@ class Evaluation:
     cascade: CascadeRecord | None = None
     panel: PanelRecord | None = None
     items: ItemStudy | None = None
-    variance: VarianceStudy | None = None
     first_process: bool = True
 
     @property
