@@ -1,35 +1,33 @@
-"""The archive that `medjudge pack` writes: a tar of plain files in which the manifest determines every byte.
+"""The archive that `medjudge pack` writes: a tar of plain files, listed in its manifest.
 
-    manifest.json            what is packed, and path, size and sha256 of every file
-    SHA256SUMS               the same sums for `sha256sum --check`, and those of the manifest and its signature
-    manifest.json.minisig    optional
-    ...                      the files, in the manifest's order
-
-The reader knows from the manifest which bytes must follow, headers included. So there is no member that it could
-misunderstand: a link, a device, a folder, a second file of a name or a byte behind the end is a difference.
+manifest.json            what is packed, and path, size and sha256 of every file
+SHA256SUMS               the same sums for `sha256sum --check`, and that of the manifest
+...                      the files, in the manifest's order
 """
 
+import io
 import os
 import shutil
 import tarfile
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from glob import escape
 from hashlib import sha256
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Annotated, BinaryIO, Literal, NamedTuple
+from typing import IO, Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from medjudge.errors import InputError
 from medjudge.files import file_sha256, first_problem, model_from_json, remove_leftovers, temporary_beside
 
-MANIFEST, SUMS, SIGNATURE = "manifest.json", "SHA256SUMS", "manifest.json.minisig"
-_LARGEST = {MANIFEST: 16 << 20, SUMS: 16 << 20, SIGNATURE: 16 << 10}
+MANIFEST, SUMS = "manifest.json", "SHA256SUMS"
+_LARGEST = 16 << 20
+_EARLIER_SIGNATURE = "manifest.json.minisig"
+"""Bundles of earlier versions may have a signature of the manifest after the sums; it is put into place unchecked."""
 _LONGEST_PATH, _DEEPEST = 500, 10
-_CHUNK = 1 << 20
 _FIX = "nothing was unpacked; copy the bundle again or have it packed again"
 
 
@@ -99,7 +97,7 @@ class Manifest(_Data):
     def _require_one_file_per_path(self) -> "Manifest":
         # Some file systems do not tell upper from lower case, or two ways to write an accent.
         plain = [unicodedata.normalize("NFC", file.path).casefold() for file in self.files]
-        taken = {MANIFEST.casefold(), SUMS.casefold(), SIGNATURE.casefold()}
+        taken = {name.casefold() for name in (MANIFEST, SUMS, _EARLIER_SIGNATURE)}
         folders = {"/".join(parts[:depth]) for parts in (p.split("/") for p in plain) for depth in range(1, len(parts))}
         for path, file in zip(plain, self.files, strict=True):
             if path in taken or path in folders:
@@ -129,16 +127,14 @@ class Written(NamedTuple):
     manifest_sha256: str
 
 
-def write_bundle(
-    out: Path, sources: Mapping[str, Path], version: str, about: About, sign: Callable[[bytes], bytes] | None = None
-) -> Written:
-    """Writes a bundle, all of it or nothing. The same files give the same bytes, but for a signature.
+def write_bundle(out: Path, sources: Mapping[str, Path], version: str, about: About) -> Written:
+    """Writes a bundle, all of it or nothing. The same files give the same bytes.
 
     Args:
         out: The archive, which must not exist.
         sources: The files, by their paths in the bundle.
         version: The version of medjudge.
-        sign: Makes a signature of the manifest.
+        about: The manifest's description of the contents.
 
     Raises:
         InputError: The archive exists, a file cannot be packed or changes meanwhile, or the disk is full.
@@ -154,66 +150,57 @@ def write_bundle(
     except ValidationError as error:
         raise InputError(f"--out {out}: {first_problem(error)}; rename it") from None
     data = (manifest.model_dump_json(indent=2) + "\n").encode()
-    signature = None if sign is None else sign(data)
     temporary = temporary_beside(out)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("xb") as archive:
-            for name, content in _own_files(manifest, data, signature):
-                archive.write(_header(name, len(content)) + content + _padding(len(content)))
+        with tarfile.open(temporary, "x", format=tarfile.GNU_FORMAT) as archive:
+            for name, content in ((MANIFEST, data), (SUMS, _sums(manifest, data))):
+                archive.addfile(_member(name, len(content)), io.BytesIO(content))
             for file in packed:
-                _append(archive, file, sources[file.path])
-            archive.write(bytes(2 * tarfile.BLOCKSIZE))
-            archive.flush()
-            os.fsync(archive.fileno())
+                with sources[file.path].open("rb") as source:
+                    hashed = _Hashed(source)
+                    archive.addfile(_member(file.path, file.size), hashed)
+                if hashed.digest.hexdigest() != file.sha256 or sources[file.path].stat().st_size != file.size:
+                    raise InputError(
+                        f"{sources[file.path]}: changed while it was packed; nothing was written, pack again"
+                    )
         os.replace(temporary, out)
     except OSError as error:
         raise InputError(f"--out {out}: {(error.strerror or str(error)).lower()}; nothing was written") from None
     finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     return Written(manifest, sha256(data).hexdigest())
 
 
-def _own_files(manifest: Manifest, data: bytes, signature: bytes | None) -> list[tuple[str, bytes]]:
-    """The head of a bundle, before the packed files."""
-    first = [(MANIFEST, data)]
-    signatures = [] if signature is None else [(SIGNATURE, signature)]
-    hashes = [(sha256(content).hexdigest(), name) for name, content in first + signatures]
-    hashes += [(file.sha256, file.path) for file in manifest.files]
-    sums = "".join(f"{digest}  {name}\n" for digest, name in hashes).encode()
-    return [*first, (SUMS, sums), *signatures]
+def _sums(manifest: Manifest, data: bytes) -> bytes:
+    hashes = [(sha256(data).hexdigest(), MANIFEST), *((file.sha256, file.path) for file in manifest.files)]
+    return "".join(f"{digest}  {name}\n" for digest, name in hashes).encode()
 
 
-def _header(name: str, size: int) -> bytes:
-    """The one tar header that a file of this name and size has in a bundle."""
+def _member(name: str, size: int) -> tarfile.TarInfo:
     info = tarfile.TarInfo(name)
-    info.size, info.mode = size, 0o644
-    return info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
+    info.size = size
+    return info
 
 
-def _padding(size: int) -> bytes:
-    return bytes(-size % tarfile.BLOCKSIZE)
+class _Hashed(io.RawIOBase):
+    """A file whose bytes are hashed as they are read."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.digest = sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        chunk = self.file.read(size)
+        self.digest.update(chunk)
+        return chunk
 
 
-def _append(archive: BinaryIO, file: PackedFile, source: Path) -> None:
-    archive.write(_header(file.path, file.size))
-    digest, written = sha256(), 0
-    with source.open("rb") as content:
-        while chunk := content.read(_CHUNK):
-            digest.update(chunk)
-            written += archive.write(chunk)
-    if (digest.hexdigest(), written) != (file.sha256, file.size):
-        raise InputError(f"{source}: changed while it was packed; nothing was written, pack again")
-    archive.write(_padding(file.size))
-
-
-def unpack_bundle(archive: Path, target: Path, verify: Callable[[bytes, bytes | None], None]) -> Manifest:
-    """Checks every byte of a bundle, and only then puts its files into place.
+def unpack_bundle(archive: Path, target: Path) -> Manifest:
+    """Checks every file of a bundle, and only then puts them into place.
 
     Args:
         target: The folder to write, which must not exist.
-        verify: Looks at the manifest and its signature before any other file is read; raises InputError.
 
     Raises:
         InputError: The bundle is not what its manifest says, the target exists, or the disk is full. Nothing is left.
@@ -223,21 +210,75 @@ def unpack_bundle(archive: Path, target: Path, verify: Callable[[bytes, bytes | 
     if not archive.is_file():
         raise InputError(f"{archive}: no such file; a bundle is what `medjudge pack` writes")
     try:
-        with archive.open("rb") as file:
-            reader = _Reader(file, archive)
-            manifest = reader.manifest(verify)
+        with tarfile.open(archive, "r:", encoding="utf-8") as tar:
+            members = iter(tar)
+            data, manifest = _manifest(tar, members, archive)
             target.parent.mkdir(parents=True, exist_ok=True)
             _require_space(archive, target.parent, manifest)
             with _staging(target) as folder:
-                for packed in manifest.files:
-                    reader.extract(packed, folder)
-                reader.require_end()
-                for name, content in reader.own_files:
-                    (folder / name).write_bytes(content)
+                _extract(tar, members, manifest, folder, archive)
+                (folder / MANIFEST).write_bytes(data)
+                (folder / SUMS).write_bytes(_sums(manifest, data))
                 os.rename(folder, target)
+    except tarfile.TarError:
+        raise InputError(f"{archive}: not a bundle of `medjudge pack`, or a damaged one; {_FIX}") from None
     except OSError as error:
         raise InputError(f"--out {target}: {(error.strerror or str(error)).lower()}; nothing was unpacked") from None
     return manifest
+
+
+def _manifest(tar: tarfile.TarFile, members: Iterator[tarfile.TarInfo], archive: Path) -> tuple[bytes, Manifest]:
+    own = []
+    for name in (MANIFEST, SUMS):
+        member = next(members, None)
+        content = None if member is None or not member.isreg() else tar.extractfile(member)
+        if content is None or member is None or member.name != name or member.size > _LARGEST:
+            raise InputError(f"{archive}: not a bundle of `medjudge pack`, or a damaged one; {_FIX}")
+        own.append(content.read())
+    try:
+        manifest = model_from_json(Manifest, own[0].decode("utf-8"))
+    except ValueError as error:
+        raise InputError(f"{archive}, {MANIFEST}: {first_problem(error)}; {_FIX}") from None
+    sums = [line for line in own[1].splitlines() if not line.endswith(f"  {_EARLIER_SIGNATURE}".encode())]
+    if sums != _sums(manifest, own[0]).splitlines():
+        raise InputError(f"{archive}: {MANIFEST} or {SUMS} was changed; {_FIX}")
+    return own[0], manifest
+
+
+def _extract(
+    tar: tarfile.TarFile, members: Iterator[tarfile.TarInfo], manifest: Manifest, folder: Path, archive: Path
+) -> None:
+    """Writes the files of the manifest, which are the only members that may follow, in its order."""
+    expected = {file.path: file for file in manifest.files}
+    missing = dict(expected)
+    for member in members:
+        file = missing.pop(member.name, None)
+        content = tar.extractfile(member) if member.isreg() else None
+        if member.name == _EARLIER_SIGNATURE and content is not None and member.size <= _LARGEST:
+            (folder / _EARLIER_SIGNATURE).write_bytes(content.read())
+            continue
+        if file is None or content is None:
+            raise InputError(f"{archive}: {_reason(member, {MANIFEST, SUMS, *expected})}; {_FIX}")
+        place = folder / file.path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with place.open("xb") as out:
+            hashed = _Hashed(content)
+            shutil.copyfileobj(hashed, out)
+        if (hashed.digest.hexdigest(), member.size) != (file.sha256, file.size):
+            raise InputError(f"{archive}: {file.path} was changed; {_FIX}")
+    if missing:
+        raise InputError(f"{archive}: {next(iter(missing))} is missing; {_FIX}")
+
+
+def _reason(member: tarfile.TarInfo, known: set[str]) -> str:
+    """Why a member may not be in a bundle."""
+    name = ascii(member.name)[:80]
+    if not member.isreg():
+        kind = "a folder" if member.isdir() else "a link" if member.issym() or member.islnk() else "a device or a pipe"
+        return f"{name} is {kind}, and a bundle holds only plain files"
+    if problem := _problem_with(member.name):
+        return f"the path {name} {problem}"
+    return f"{name} {'occurs twice' if member.name in known else 'is not in the manifest'}"
 
 
 def _require_space(archive: Path, folder: Path, manifest: Manifest) -> None:
@@ -260,105 +301,3 @@ def _staging(target: Path) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-class _Reader:
-    """Reads an archive from its start, and compares every byte with what the manifest asks for."""
-
-    def __init__(self, file: BinaryIO, path: Path) -> None:
-        self.file = file
-        self.path = path
-        self.own_files: list[tuple[str, bytes]] = []
-        self.known: set[str] = set()
-        self.seen = {MANIFEST}
-
-    def manifest(self, verify: Callable[[bytes, bytes | None], None]) -> Manifest:
-        data = self._own_file(MANIFEST)
-        sums = self._own_file(SUMS)
-        signed = sums.split(b"\n", 2)[1:2] == [f"{self._peeked_hash()}  {SIGNATURE}".encode()]
-        signature = self._own_file(SIGNATURE) if signed else None
-        try:
-            manifest = model_from_json(Manifest, data.decode("utf-8"))
-        except ValueError as error:
-            raise InputError(f"{self.path}, {MANIFEST}: {first_problem(error)}; {_FIX}") from None
-        self.own_files = _own_files(manifest, data, signature)
-        if dict(self.own_files)[SUMS] != sums:
-            raise InputError(f"{self.path}: {MANIFEST} or {SUMS} was changed; {_FIX}")
-        verify(data, signature)
-        self.known = {file.path for file in manifest.files}
-        return manifest
-
-    def extract(self, packed: PackedFile, folder: Path) -> None:
-        self._require(_header(packed.path, packed.size), packed.path)
-        self.seen.add(packed.path)
-        place = folder / packed.path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        digest, left = sha256(), packed.size
-        with place.open("xb") as out:
-            while left:
-                chunk = self.file.read(min(_CHUNK, left))
-                if not chunk:
-                    raise InputError(f"{self.path}: ends inside {packed.path}; {_FIX}")
-                digest.update(chunk)
-                out.write(chunk)
-                left -= len(chunk)
-        if digest.hexdigest() != packed.sha256 or self.file.read(-packed.size % 512) != _padding(packed.size):
-            raise InputError(f"{self.path}: {packed.path} was changed; {_FIX}")
-
-    def require_end(self) -> None:
-        end = self.file.read(3 * tarfile.BLOCKSIZE)
-        if end != bytes(2 * tarfile.BLOCKSIZE):
-            raise InputError(f"{self.path}: {self._difference(end, 'the end')}; {_FIX}")
-
-    def _own_file(self, name: str) -> bytes:
-        """A file that stands before the packed ones; its size is the one thing that is taken from a header."""
-        start = self.file.tell()
-        size = _size(self.file.read(tarfile.BLOCKSIZE))
-        if size is None or not 0 <= size <= _LARGEST[name]:
-            raise InputError(f"{self.path}: not a bundle of `medjudge pack`, or a damaged one; {_FIX}")
-        self.file.seek(start)
-        self._require(_header(name, size), name)
-        content, padding = self.file.read(size), self.file.read(-size % tarfile.BLOCKSIZE)
-        if len(content) < size or padding != _padding(size):
-            raise InputError(f"{self.path}: {name} was changed or cut off; {_FIX}")
-        self.seen.add(name)
-        return content
-
-    def _peeked_hash(self) -> str:
-        """The sha256 that a signature at this place would have."""
-        start = self.file.tell()
-        size = _size(self.file.read(tarfile.BLOCKSIZE))
-        content = self.file.read(size) if size is not None and 0 <= size <= _LARGEST[SIGNATURE] else b""
-        self.file.seek(start)
-        return sha256(content).hexdigest()
-
-    def _require(self, header: bytes, name: str) -> None:
-        found = self.file.read(len(header))
-        if found != header:
-            raise InputError(f"{self.path}: {self._difference(found, name)}; {_FIX}")
-
-    def _difference(self, found: bytes, expected: str) -> str:
-        """Explains a header that is not the one the manifest asks for."""
-        try:
-            info = tarfile.TarInfo.frombuf(found[: tarfile.BLOCKSIZE], "utf-8", "surrogateescape")
-        except tarfile.HeaderError:
-            return f"damaged or cut off at {expected}"
-        name = ascii(info.name)[:80]
-        kinds = {tarfile.SYMTYPE: "a link", tarfile.LNKTYPE: "a link", tarfile.DIRTYPE: "a folder"}
-        if info.type in kinds or info.isdev():
-            return f"{name} is {kinds.get(info.type, 'a device or a pipe')}, and a bundle holds only plain files"
-        if problem := _problem_with(info.name):
-            return f"the path {name} {problem}"
-        if info.name in self.seen:
-            return f"{name} occurs twice"
-        if info.name not in self.known and info.name not in _LARGEST:
-            return f"{name} is not in the manifest"
-        return f"{expected} is missing or was changed"
-
-
-def _size(block: bytes) -> int | None:
-    """The size that a tar header names; None if it is no header."""
-    try:
-        return tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape").size
-    except tarfile.HeaderError:
-        return None

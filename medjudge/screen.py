@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from medjudge.errors import notify
@@ -73,8 +74,32 @@ def progress_bar(total: int, what: str, unit: str, shown: bool = True) -> Progre
     """
     from tqdm import tqdm
 
+    if on_a_terminal() or is_quiet() or not shown:
+        return tqdm(total=total, desc=what, unit=unit, disable=is_quiet() or not shown, dynamic_ncols=True)
+    # Not before the first interval is over: short work says nothing.
+    return _lines()(
+        total=total,
+        desc=what,
+        mininterval=LINE_SECONDS,
+        maxinterval=LINE_SECONDS,
+        miniters=_MONITORED,
+        delay=LINE_SECONDS,
+        bar_format=f"{{desc}}: {{n_fmt}} of {{total_fmt}} {unit}s, {{remaining}} left{{postfix}}",
+    )
+
+
+_MONITORED = 2
+"""tqdm's monitor shows bars of more than one unit a line where none was done for `maxinterval` seconds."""
+
+
+@cache
+def _lines() -> "type[ProgressBar]":
+    """The class of bars that print lines; one, since each class has a monitor of its own."""
+    from tqdm import tqdm
+
     class Lines(tqdm):  # type: ignore[type-arg]
         def display(self, msg: str | None = None, pos: int | None = None) -> None:
+            self.last_print_t, self.miniters = time.time(), _MONITORED
             say(str(self))
 
         def update(self, n: float | None = 1) -> bool | None:
@@ -86,17 +111,7 @@ def progress_bar(total: int, what: str, unit: str, shown: bool = True) -> Progre
             self.disable = True  # a last line would repeat what the command says of its result
             super().close()
 
-    if on_a_terminal() or is_quiet() or not shown:
-        return tqdm(total=total, desc=what, unit=unit, disable=is_quiet() or not shown, dynamic_ncols=True)
-    # Not before the first interval is over: short work says nothing.
-    return Lines(
-        total=total,
-        desc=what,
-        mininterval=LINE_SECONDS,
-        maxinterval=LINE_SECONDS,
-        delay=LINE_SECONDS,
-        bar_format=f"{{desc}}: {{n_fmt}} of {{total_fmt}} {unit}s, {{remaining}} left{{postfix}}",
-    )
+    return Lines
 
 
 @contextmanager

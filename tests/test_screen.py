@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tqdm import tqdm
 
 from medjudge.errors import InputError, notify
-from medjudge.screen import Detail, progress_bar, say, say_in_detail, say_on_terminal, show, stop_explained
+from medjudge.screen import Detail, _lines, progress_bar, say, say_in_detail, say_on_terminal, show, stop_explained
 from medjudge.store import Run
 
 
@@ -71,6 +72,18 @@ def test_off_a_terminal_a_line_says_how_far_long_work_is(
     lines = capsys.readouterr().err.splitlines()
     assert "judging (j): 2 of 4 answers, 00:00 left" in lines
     assert all(re.fullmatch(r"judging \(j\): \d of 4 answers, \S+ left", line) for line in lines)
+
+
+def test_off_a_terminal_work_whose_first_unit_takes_long_says_that_it_goes_on(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("medjudge.screen.LINE_SECONDS", 0.01)
+    monkeypatch.setattr(tqdm, "monitor_interval", 0.05)
+    monkeypatch.setattr(tqdm, "monitor", None)
+    _lines.cache_clear()
+    with progress_bar(4, "answering (m)", "answer"):
+        time.sleep(0.5)
+    assert "answering (m): 0 of 4 answers, ? left" in capsys.readouterr().err.splitlines()
 
 
 def test_an_interruption_says_what_is_kept_and_an_error_does_not(capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,7 +23,6 @@ from medjudge.cli import (
     doctor,
     evaluate,
     export,
-    judge,
     pack,
     project,
     quickstart,
@@ -74,7 +73,6 @@ app.command(
     },
 )(train.train)
 app.command("validate", rich_help_panel=_JUDGES)(validate.validate)
-app.add_typer(judge.app, name="judge", rich_help_panel=_JUDGES)
 app.command("refine", rich_help_panel=_PHYSICIANS)(refine.refine)
 annotate.app.command("serve")(annotate_serve.serve)
 for _name in ("pairs", "items"):

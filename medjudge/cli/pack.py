@@ -28,7 +28,6 @@ class Pack:
     platform: Optional[list[str]] = option(
         None, "TAG", "Platform that the wheels are for, such as manylinux_2_28_x86_64. Default: this one."
     )
-    sign: Optional[Path] = option(None, "KEY", "Sign the bundle with a secret key of minisign.")
     as_json: options.AsJson = False
 
 
@@ -54,7 +53,6 @@ def pack(options: Pack) -> None:
             options.answers,
             options.gate,
             WheelsFor(options.python, tuple(options.platform or ())) if options.wheels else None,
-            options.sign,
         )
     )
     if options.as_json:
@@ -62,14 +60,11 @@ def pack(options: Pack) -> None:
     screen = console(options.as_json)
     if packed.left_out:
         screen.print(f"left out of the judge folder: {', '.join(packed.left_out)}")
-    size, state = packed.out.stat().st_size / 1e6, "signed" if packed.signed else "unsigned"
     screen.print(
-        f"{packed.out}: {len(packed.manifest.files)} files, {size:.1f} MB, {state}; "
+        f"{packed.out}: {len(packed.manifest.files)} files, {packed.out.stat().st_size / 1e6:.1f} MB; "
         f"sha256 of the manifest: {packed.manifest_sha256}"
     )
-    screen.print(
-        f"\non the other machine: medjudge unpack {quote(packed.out.name)}{' --key KEY.pub' if packed.signed else ''}"
-    )
+    screen.print(f"\non the other machine: medjudge unpack {quote(packed.out.name)}")
 
 
 def unpack(
@@ -77,27 +72,23 @@ def unpack(
     out: Annotated[
         Optional[Path], typer.Option(metavar="FOLDER", help="Folder to write. Default: the bundle's name.")
     ] = None,
-    key: Annotated[
-        Optional[Path],
-        typer.Option(metavar="KEY", help="Public key of minisign; refuse what is not signed by it."),
-    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Check a bundle and unpack it.
 
-    Every byte is compared with the manifest before anything is put into place. A bundle that differs is refused, and
+    Every file is compared with the manifest before anything is put into place. A bundle that differs is refused, and
     nothing is left behind. Prints the commands that install and run.
     """
     from medjudge.cli.output import console, print_json
     from medjudge.workflows.unpack import unpack as read
 
-    unpacked = read(bundle, out, key)
+    unpacked = read(bundle, out)
     if as_json:
         print_json(unpacked.as_json())
     screen = console(as_json)
     about = unpacked.manifest.about
     screen.print(
-        f"{unpacked.folder}: {len(unpacked.manifest.files)} files, each as the manifest says; {unpacked.signature}\n"
+        f"{unpacked.folder}: {len(unpacked.manifest.files)} files, each as the manifest says\n"
         f"judge {about.judge}, {about.questions} questions and {about.answers} answers of scheme {about.scheme}\n"
     )
     for command in unpacked.commands:

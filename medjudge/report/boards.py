@@ -15,7 +15,7 @@ from medjudge.scheme import Scheme
 from medjudge.store import Run
 from medjudge.validation.status import ValidationState, ValidationStatus
 from medjudge.validation.usability import Coverage, ModelUsability, best_first, coverage, score_models, usable_table
-from medjudge.validation.validations import signature_in, statuses_in
+from medjudge.validation.validations import statuses_in
 
 _WORST_FIRST = (
     ValidationState.FAILED,
@@ -46,10 +46,9 @@ class Board(NamedTuple):
     """The models of one benchmark by one judge, the best first.
 
     `runs` are positions in the list of runs. `models` maps a name to its rates, `answers` the same name to the
-    address of its answers on the page, and `ties` to its difference from the best; `duels` holds every model against
-    every other. `validation_status` has an entry for each column; `signatures` say whether the judge's files were
-    signed when it judged. `truncated` counts the answers of each model that ended at the token limit. `subcategories`
-    are pairs of category and name.
+    address of its answers on the page, and `ties` to its difference from the best; `duels` holds every model
+    against every other. `validation_status` has an entry for each column. `truncated` counts the answers of each
+    model that ended at the token limit. `subcategories` are pairs of category and name.
     """
 
     benchmark: str
@@ -61,7 +60,6 @@ class Board(NamedTuple):
     ties: dict[str, Difference]
     duels: dict[str, dict[str, Duel]]
     validation_status: dict[str, ValidationStatus]
-    signatures: list[str]
     coverage: Coverage
     truncated: dict[str, int]
     questions: int
@@ -115,7 +113,6 @@ def _board(all_runs: Sequence[Contents], positions: Sequence[int], judge: str) -
         validation_status=_worst([statuses_in(run.run, judge, run.models) for run in runs]),
         coverage=_together(counts),
         truncated=truncated,
-        signatures=_signatures(runs, judge),
         questions=len(questions),
         conversations=len({question.group for question in questions}),
         subcategories=_subcategories(ordered),
@@ -142,11 +139,6 @@ def _worst(by_run: Sequence[dict[str, ValidationStatus]]) -> dict[str, Validatio
         return _WORST_FIRST.index(status.state)
 
     return {column: min((statuses[column] for statuses in by_run), key=rank) for column in by_run[0]}
-
-
-def _signatures(runs: Sequence[Contents], judge: str) -> list[str]:
-    lines = (signature_in(run.run, judge) for run in runs)
-    return list(dict.fromkeys(line for line in lines if line is not None))
 
 
 def _subcategories(models: dict[str, ModelUsability]) -> list[tuple[str, str]]:

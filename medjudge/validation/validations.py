@@ -72,12 +72,6 @@ def conformal_of(studies: Sequence[StudySummary], error_rate: float | None = Non
     return None
 
 
-def signature_in(run: Run, judge: str) -> str | None:
-    """The signature of a judge's files when it judged a run, as screens showed it; None where it has no files."""
-    line = run.manifest().get("judges", {}).get(judge, {}).get("signature")
-    return line if isinstance(line, str) else None
-
-
 def use_in(run: Run, judge: str, models: Iterable[str] | None = None) -> Use:
     """The material that a judge was used with in a run; `models` as for `statuses_in`."""
     entry = run.manifest().get("judges", {}).get(judge, {})

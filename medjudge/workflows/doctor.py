@@ -22,6 +22,9 @@ _PACKAGES = (
     "bitsandbytes",
     "deepspeed",
     "vllm",
+    "ray",
+    "fastapi",
+    "matplotlib",
 )
 
 
@@ -71,6 +74,10 @@ def _advice(hardware: dict[str, Any], packages: dict[str, str | None], missing: 
         )
     if hardware["gpus"] and packages["bitsandbytes"] is None:
         advice.append("QLoRA needs bitsandbytes: pip install 'medjudge[gpu]'")
+    if packages["fastapi"] is None:
+        advice.append("the scoring page and `medjudge serve` need fastapi: pip install 'medjudge[annotate]'")
+    if packages["matplotlib"] is None:
+        advice.append("plots need matplotlib: pip install 'medjudge[report]'")
     if missing:
         advice.append(f"{', '.join(missing)}: in no package here; {QUICKSTART} brings them without a model hub")
     return advice

@@ -11,7 +11,7 @@ from medjudge.errors import InputError, UnfinishedError, notify
 from medjudge.item_records import ItemJudgment
 from medjudge.judge.api import ApiJudge
 from medjudge.judge.folder import JudgeCard
-from medjudge.judge.identity import signed_files, stale_temperature
+from medjudge.judge.identity import stale_temperature
 from medjudge.judge.inference import require_attention, require_compiler
 from medjudge.judge.open import AnyRef, ApiRef, FolderRef, JudgeOptions, JudgeRef, members_of, quantised
 from medjudge.judge.protocol import Assignment, Judge, assignments
@@ -220,7 +220,7 @@ def most_reply_tokens(options: JudgeOptions, recorded: Mapping[str, Any]) -> int
 
 
 def introduction(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run: Run, models: Collection[str]) -> str:
-    """One line: a judge's name, what it was trained on, its validation status for the answers of a run, its signature.
+    """One line: a judge's name, what it was trained on, its validation status for the answers of a run.
 
     A judge behind an API has no card: its status is that of the run.
 
@@ -239,10 +239,7 @@ def introduction(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run
     base = f"{card.base_model} quantised to {card.quantization}" if card.quantization else card.base_model
     use = use_of(judge_ref, options, scheme, run, models)
     status = validation_status(card.validated_on, scheme=scheme.name, use=use).line
-    return (
-        f"judge {judge_ref.name} ({judge_ref.folder}): {card.kind}, on {base}, {_training(card)}; {status}; "
-        f"{signed_files(judge_ref.folder, card).line}"
-    )
+    return f"judge {judge_ref.name} ({judge_ref.folder}): {card.kind}, on {base}, {_training(card)}; {status}"
 
 
 def _training(card: JudgeCard) -> str:
@@ -334,7 +331,6 @@ def record_judge(
         "sha256": judge_sha256,
         "rubrics_sha256": judge_ref.rubrics_sha256(scheme),
         "stale_temperature": None,
-        "signature": None,
         # Counted in the file: a run that was killed has made more than it could note here.
         "judgments": len(run.judgments(judge_ref.name)),
         "seconds": round(before.get("seconds", 0.0) + seconds, 1),
@@ -347,7 +343,6 @@ def record_judge(
             "base_revision": card.base_revision,
             "quantization": None if quantization is None else str(quantization),
             "stale_temperature": stale_temperature(folder, card, scheme),
-            "signature": signed_files(folder, card).line,
             "validated_on": [study.model_dump(mode="json") for study in card.validated_on],
         }
     else:

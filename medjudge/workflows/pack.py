@@ -2,9 +2,8 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from getpass import getpass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -24,7 +23,6 @@ from medjudge.judge.folder import BASE_FOLDER, JudgeCard, base_of
 from medjudge.judge.open import QUICKSTART_MARK, FolderRef, resolve_judge
 from medjudge.models.loading import files_of_model
 from medjudge.scheme import open_scheme
-from medjudge.signatures import sign
 from medjudge.store import write_records, write_scheme
 from medjudge.validation.gate import read_gate
 from medjudge.workflows.run_folder import answers_of_files
@@ -56,8 +54,6 @@ class PackRequest(NamedTuple):
         answers: Answers to judge on the other side; those of the sample come by themselves.
         gate: A YAML file with other requirements than the scheme's.
         wheels: The Python that wheels are for; None for no wheels.
-        sign_key: A secret key of minisign.
-        ask_password: Called if the key is encrypted.
     """
 
     judge: str
@@ -67,8 +63,6 @@ class PackRequest(NamedTuple):
     answers: Path | None = None
     gate: Path | None = None
     wheels: WheelsFor | None = None
-    sign_key: Path | None = None
-    ask_password: Callable[[], str] = lambda: getpass("Password of the secret key: ")
 
 
 @dataclass(frozen=True)
@@ -78,7 +72,6 @@ class Packed:
     out: Path
     manifest: Manifest
     manifest_sha256: str
-    signed: bool
     left_out: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -88,7 +81,6 @@ class Packed:
             "files": len(self.manifest.files),
             "bytes": self.out.stat().st_size,
             "manifest_sha256": self.manifest_sha256,
-            "signed": self.signed,
             "left_out": list(self.left_out),
         }
 
@@ -113,10 +105,8 @@ def pack(request: PackRequest) -> Packed:
             wheels.mkdir()
             download_wheels(medjudge_requirement(wheels), wheels, request.wheels)
         sources |= {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if file.is_file()}
-        key = request.sign_key
-        signing = None if key is None else lambda manifest: sign(manifest, key, request.ask_password)
-        written = write_bundle(request.out, sources, __version__, about, signing)
-    return Packed(request.out, *written, key is not None, tuple(left_out))
+        written = write_bundle(request.out, sources, __version__, about)
+    return Packed(request.out, *written, tuple(left_out))
 
 
 def _judge_files(folder: Path, card: JudgeCard, prefix: str) -> tuple[dict[str, Path], list[str]]:
@@ -177,10 +167,10 @@ def medjudge_requirement(folder: Path) -> str:
     """The requirement for this version of medjudge: from a checkout, a wheel that is built into the folder."""
     checkout = Path(medjudge.__file__).parents[1]
     if not (checkout / "pyproject.toml").is_file():
-        return f"medjudge[sign]=={medjudge.__version__}"
+        return f"medjudge=={medjudge.__version__}"
     _pip("wheel", "--no-deps", "--wheel-dir", str(folder), str(checkout))
     (wheel,) = folder.glob("medjudge-*.whl")
-    return f"{wheel}[sign]"
+    return str(wheel)
 
 
 def download_wheels(requirement: str, folder: Path, target: WheelsFor) -> None:

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from medjudge.bundle import Manifest, unpack_bundle
-from medjudge.errors import InputError
-from medjudge.signatures import verify
 
 QUESTIONS, ANSWERS, REQUIREMENTS = "benchmark/questions.jsonl", "benchmark/answers.jsonl", "requirements.txt"
 """Their places in a bundle; the requirements are among its wheels."""
@@ -15,11 +13,10 @@ QUESTIONS, ANSWERS, REQUIREMENTS = "benchmark/questions.jsonl", "benchmark/answe
 
 @dataclass(frozen=True)
 class Unpacked:
-    """A bundle whose every byte was checked, in its place. `signature` says who signed it, as far as that is known."""
+    """A bundle whose every file was checked, in its place."""
 
     folder: Path
     manifest: Manifest
-    signature: str
 
     @property
     def commands(self) -> list[str]:
@@ -44,31 +41,18 @@ class Unpacked:
             "folder": str(self.folder),
             "files": len(self.manifest.files),
             "about": self.manifest.about.model_dump(),
-            "signature": self.signature,
             "commands": self.commands,
         }
 
 
-def unpack(bundle: Path, out: Path | None = None, key: Path | None = None) -> Unpacked:
+def unpack(bundle: Path, out: Path | None = None) -> Unpacked:
     """Checks a bundle and puts its files into a new folder.
 
     Args:
         out: The folder; unless given, the bundle's name without its suffix.
-        key: A public key of minisign, by which the bundle must be signed.
 
     Raises:
-        InputError: The bundle is not what its manifest says, or is not signed by the key. Nothing is left behind.
+        InputError: The bundle is not what its manifest says. Nothing is left behind.
     """
-    state = "unsigned"
-
-    def check(manifest: bytes, signature: bytes | None) -> None:
-        nonlocal state
-        if key is None:
-            state = "unsigned" if signature is None else "signed, and not checked: no --key was given"
-        elif signature is None:
-            raise InputError(f"{bundle}: not signed, and --key {key} asks for a signature; nothing was unpacked")
-        else:
-            state = f"signed by {key} ({verify(manifest, signature, key)})"
-
     folder = out or Path(bundle.stem)
-    return Unpacked(folder, unpack_bundle(bundle, folder, check), state)
+    return Unpacked(folder, unpack_bundle(bundle, folder))

@@ -9,7 +9,6 @@ from medjudge.annotate.scores import parse_label_map, read_physician_scores
 from medjudge.errors import InputError, notify
 from medjudge.files import file_sha256
 from medjudge.judge.folder import CARD_FILE, read_card
-from medjudge.judge.identity import signed_files
 from medjudge.judge.open import (
     AnyRef,
     ApiRef,
@@ -309,10 +308,8 @@ def _add_to_card(judge_ref: AnyRef, study: Study) -> None:
     """Adds the study to the judge's folder; those that come with the package stay as they are."""
     if isinstance(judge_ref, FolderRef) and judge_ref.folder not in (built_in_folder(), similarity_folder()):
         card = read_card(judge_ref.folder)  # that of the reference may have a base that is quantised for this use
-        signed = signed_files(judge_ref.folder, card).signed
         write_into_card(judge_ref.folder, card, study)
-        again = f"{'the signature no longer holds; ' if signed else 'unsigned; '}`medjudge judge sign` signs it"
-        notify(f"{judge_ref.folder / CARD_FILE}: holds this validation, {again}")
+        notify(f"{judge_ref.folder / CARD_FILE}: holds this validation")
 
 
 def _warn_of_informative(run: Run) -> None:

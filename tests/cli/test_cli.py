@@ -273,7 +273,7 @@ def test_the_first_line_of_an_eval_names_the_judge_its_training_and_its_status(m
     assert done.stderr.splitlines()[0] == (
         f"judge built-in ({built_in_folder()}): ordinal, on intfloat/multilingual-e5-small, "
         f"trained on {training['answers']} answers to {len(card['trained_on']['question_ids'])} questions; "
-        f"sources of its training data: {', '.join(training['sources'])}; never validated against physicians; unsigned"
+        f"sources of its training data: {', '.join(training['sources'])}; never validated against physicians"
     )
 
 

@@ -1,6 +1,5 @@
 """The report as a reader has it: opened from a file in headless Chromium, with the network watched."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -290,15 +289,6 @@ def test_only_the_rows_seen_are_in_the_page(run, open_report) -> None:
     page.locator("#list").evaluate("list => { list.scrollTop = list.scrollHeight / 2 }")
     expect(page.locator(".row").first).not_to_have_attribute("aria-posinset", "1")
     assert 5 < page.locator(".row").count() < 40
-
-
-def test_a_board_says_whether_its_judge_was_signed(run, open_report) -> None:
-    run.update_manifest(judges={"mine": {"signature": "unsigned"}, "gpt": {"signature": None}})
-    trust = open_report(run, java_script_enabled=False, address="#answers").locator("#trust")
-    mine, gpt = (trust.locator(f"#trust-board-{number} + dl dd") for number in (1, 0))
-    expect(mine.first).to_contain_text(re.compile("; judge's files: unsigned$"))
-    expect(trust).to_contain_text("medjudge judge verify")
-    expect(gpt.first).not_to_contain_text("signed")
 
 
 def test_leader_and_evaluator_need_no_script(run, open_report) -> None:
