@@ -100,14 +100,13 @@ def photograph_report(browser: Browser, folder: Path) -> None:
 
 
 def photograph_site(browser: Browser, folder: Path) -> None:
-    """The index of runs, and one model over time."""
+    """The index of runs."""
     with served(folder, "serve", "site", "--port", "0") as printed:
         page = browser.new_page(viewport={"width": 1180, "height": 600})
         page.set_default_timeout(PATIENCE)
-        for name, address in (("report-runs.png", "/"), ("report-over-time.png", "/over-time")):
-            page.goto(printed["address"] + address)
-            page.locator("html[data-ready]").wait_for(state="attached")
-            save(page, name)
+        page.goto(printed["address"])
+        page.locator("html[data-ready]").wait_for(state="attached")
+        save(page, "report-runs.png")
         page.close()
 
 
@@ -129,7 +128,7 @@ def three_runs(folder: Path) -> None:
 
 
 def main() -> None:
-    """Runs the sample, then takes the six pictures."""
+    """Runs the sample, then takes the five pictures."""
     browser_path = next(path for name in ("chromium", "google-chrome") if (path := shutil.which(name)))
     os.environ["HF_HUB_OFFLINE"] = "1"
     with tempfile.TemporaryDirectory() as temporary:

@@ -20,7 +20,7 @@ def serve(
     public_url: options.PublicUrl = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Serve the report pages of all runs in a folder, and compare runs over time.
+    """Serve the report pages of all runs in a folder.
 
     Nothing is written. Pages follow the runs: reload one to see what changed.
     """

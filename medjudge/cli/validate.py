@@ -48,15 +48,6 @@ class Validate(groups.Screen, groups.LocalJudging):
     )
     probes: bool = option(False, None, "Can it be fooled? Judges changed answers.", _MORE)
     probe_answers: int = rare(250, "N", "How many answers to probe.", _MORE, min=1)
-    since: Optional[Path] = option(
-        None,
-        "RUN",
-        "Has agreement changed since the study of this earlier run? Exits with 1 on an alarm.",
-        _MORE,
-    )
-    false_alarm_rate: float = rare(
-        0.05, "SHARE", "--since: how often an unchanged judge raises an alarm.", _MORE, min=0.001, max=0.5
-    )
     leave_out: Optional[Literal["model", "category"]] = option(
         None, None, "Train again without each model or category in turn.", _MORE
     )
@@ -105,8 +96,6 @@ class Validate(groups.Screen, groups.LocalJudging):
             scheme=self.scheme,
             gate=self.gate,
             probe_answers=self.probe_answers if self.probes else 0,
-            since=self.since,
-            false_alarm_rate=self.false_alarm_rate,
             leave_out=self.leaves_out(),
             settings=Settings(self.resamples, self.seed, self.interval, self.error_rate, self.plan_width),
             judging=self.judging(),
@@ -116,7 +105,7 @@ class Validate(groups.Screen, groups.LocalJudging):
     @property
     def asks_for_levels(self) -> bool:
         """True if an option only makes sense for levels: without them the answer is how to give some."""
-        asked = (self.against, self.teacher, self.since, self.leave_out, self.rater_columns, self.label_map)
+        asked = (self.against, self.teacher, self.leave_out, self.rater_columns, self.label_map)
         return any(option is not None for option in (*asked, self.gate, self.plan_width, self.probes or None))
 
 
@@ -145,7 +134,7 @@ def validate(options: Validate) -> None:
         options=options.study(),
     )
     _print(study, options.run, options.against, options.plan_width, options.as_json)
-    if study.gate.passed is False or study.coverage < 1 or (study.since and study.since.alarm):
+    if study.gate.passed is False or study.coverage < 1:
         raise typer.Exit(1)
 
 

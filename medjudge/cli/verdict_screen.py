@@ -44,10 +44,6 @@ def print_verdict(screen: Console, study: Study) -> None:
     reference = study.scheme.reference_agreement
     published = f"{reference.judge}: {reference.source}. " if reference else ""
     screen.print(f"{published}In brackets: 95 % interval.")
-    if study.since:
-        screen.print(f"\n{study.since.line}")
-        if study.since.judge_changed:
-            screen.print("  the judge's files have changed since then, so the change may be the judge's")
     if study.panel:
         screen.print()
         print_panel(screen, study.panel, study)

@@ -1,6 +1,6 @@
-"""Plots of usability rates: of a leaderboard, of its subcategories, and over time."""
+"""Plots of usability rates: of a leaderboard and of its subcategories."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 from medjudge.plot_style import ACCENT, INK, LINE, SOFT
 from medjudge.report.boards import Board
 from medjudge.report.drawing import WIDTH, Plot, axes_at, columns, drawn, heat_map, label, shaded_cell
-from medjudge.report.over_time import Point
 from medjudge.report.words import Words
 from medjudge.validation.status import ValidationState
 
@@ -114,56 +113,3 @@ def subcategories_plot(board: Board, words: Words) -> Figure:
 def _subcategories_title(board: Board, words: Words) -> str:
     judge = label(board.judge, 28)
     return words.plain("Usability rates by subcategory, percent of questions, by judge {judge}", judge=judge)
-
-
-# --- Over time -------------------------------------------------------------------------------------------------------
-
-_ACROSS = 3
-_PANEL_WIDTH, _PANEL_HEIGHT = 2.2, 1.3
-_LEFT, _GAP, _BELOW = 0.45, 0.3, 0.75
-_TICKS = 6
-"""Runs that are named below a panel."""
-
-
-def over_time_plot(histories: Mapping[str, Sequence[Point]], title: str, words: Words) -> Plot:
-    """A panel per model, a point with its interval per run."""
-    across, down = min(_ACROSS, len(histories)), -(-len(histories) // _ACROSS)
-    row = _PANEL_HEIGHT + _BELOW + 0.2
-
-    def draw(figure: Figure) -> None:
-        for index, (model, points) in enumerate(histories.items()):
-            left = _LEFT + index % _ACROSS * (_PANEL_WIDTH + _GAP)
-            bottom = _BELOW + (down - 1 - index // _ACROSS) * row
-            axes = axes_at(figure, left=left, bottom=bottom, width=_PANEL_WIDTH, height=_PANEL_HEIGHT)
-            _panel(axes, points)
-            axes.set_title(f"{label(model, 26)}, %", loc="left", fontsize=9, color=INK)
-
-    figure = drawn(title, down * row, draw, _LEFT + across * (_PANEL_WIDTH + _GAP))
-    alt = words.plain("{title}. Usability rates by run, with 95 % intervals", title=title)
-    in_words = words.plain("{alt}; the tables hold the numbers.", alt=alt)
-    heading = [words.plain(name) for name in ("Model", "Run", "Date (UTC)", "OP, %", "low", "high")]
-    rows = [
-        [model, point.run, point.date.isoformat(), point.rate.rate, point.rate.low, point.rate.high]
-        for model, points in histories.items()
-        for point in points
-    ]
-    return Plot("over-time", figure, in_words, [heading, *rows])
-
-
-def _panel(axes: Axes, points: Sequence[Point]) -> None:
-    shown = {place: point.rate for place, point in enumerate(points) if point.rate.rate is not None}
-    axes.plot(list(shown), [rate.rate or 0 for rate in shown.values()], color=ACCENT, linewidth=1, alpha=0.5)
-    for place, rate in shown.items():
-        if rate.low is not None and rate.high is not None:
-            axes.plot([place, place], [rate.low, rate.high], color=ACCENT, linewidth=2)
-        axes.plot(place, rate.rate or 0, "o", color=ACCENT, markersize=5)
-    step = -(-len(points) // _TICKS)
-    ticks = range((len(points) - 1) % step, len(points), step)  # the last run is always named
-    axes.set_xticks(
-        list(ticks), [label(points[place].run, 14) for place in ticks], rotation=40, ha="right", fontsize=7.5
-    )
-    axes.set_xlim(-0.5, len(points) - 0.5)
-    axes.set_ylim(0, 100)
-    axes.set_yticks([0, 50, 100])
-    axes.grid(axis="y", color=SOFT, alpha=0.25, linewidth=0.5)
-    axes.tick_params(axis="x", length=0)

@@ -26,18 +26,6 @@ class JudgedRates(NamedTuple):
     coverage: Coverage
 
 
-class Benchmark(NamedTuple):
-    """The questions and the scheme of a run's rates: only runs that have both in common compare.
-
-    Attributes:
-        sha256: Of the questions.
-        scheme_sha256: Of their scheme.
-    """
-
-    sha256: str
-    scheme_sha256: str
-
-
 class ListedRun(NamedTuple):
     """A run in the index.
 
@@ -49,7 +37,6 @@ class ListedRun(NamedTuple):
 
     name: str
     date: datetime
-    benchmark: Benchmark
     source: str
     scheme: str
     questions: int
@@ -132,7 +119,6 @@ def _listed(run: Contents) -> ListedRun:
     return ListedRun(
         name=run.name,
         date=_date(run),
-        benchmark=Benchmark(run.benchmark, run.scheme.sha256),
         source=Path((run.manifest.get("benchmark") or {}).get("source", "")).name,
         scheme=run.scheme.name,
         questions=len(run.questions),

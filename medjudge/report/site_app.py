@@ -16,8 +16,6 @@ from fastapi.responses import HTMLResponse, Response
 
 from medjudge.annotate.access import HEADERS, names_host
 from medjudge.errors import InputError
-from medjudge.report.changes import Changes, changes
-from medjudge.report.contents import read_contents
 from medjudge.report.page import report_page
 from medjudge.report.run_list import (
     ListedRun,
@@ -36,7 +34,7 @@ _HEADERS = {**HEADERS, "Content-Security-Policy": "frame-ancestors 'none'"}
 """Headers of every response. Each page holds the rest of its policy, with the hashes of its own style and script."""
 _PAGES_KEPT = 256 << 20
 """Bytes of reports that are kept in memory."""
-_RUNS_KEPT, _CHANGES_KEPT = 10_000, 10_000
+_RUNS_KEPT = 10_000
 Value = TypeVar("Value")
 
 
@@ -66,16 +64,8 @@ def site_app(folder: Path, hosts: frozenset[str], language: str = "en") -> FastA
         return await _in_thread(site.runs)
 
     @server.get("/run/{name}")
-    async def run(name: str, since: str | None = None) -> Response:
-        return await _in_thread(partial(site.run, name, since))
-
-    @server.get("/over-time")
-    async def newest_comparison() -> Response:
-        return await _in_thread(partial(site.over_time, None))
-
-    @server.get("/over-time/{key}")
-    async def comparison(key: str) -> Response:
-        return await _in_thread(partial(site.over_time, key))
+    async def run(name: str) -> Response:
+        return await _in_thread(partial(site.run, name))
 
     return server
 
@@ -139,7 +129,6 @@ class _Site:
         self._words = Words(language)
         self._pages = Pages(folder.resolve().name, self._words)
         self._listed: Cache[ListedRun | UnreadableRun] = Cache(_RUNS_KEPT)
-        self._changes: Cache[Changes | None] = Cache(_CHANGES_KEPT)
         self._reports: Cache[bytes] = Cache(_PAGES_KEPT, len)
         self._drawing = Lock()  # matplotlib draws one figure at a time
 
@@ -149,21 +138,12 @@ class _Site:
         writing = {run.name for run in listed if Run(self._folder / run.name).is_being_written}
         return HTMLResponse(self._pages.runs(listed, writing))
 
-    def run(self, name: str, since: str | None) -> Response:
+    def run(self, name: str) -> Response:
         """The report of a run, as `medjudge report` writes it."""
-        folders = run_folders(self._folder)
-        paths = [folders.get(named) for named in (name, since) if named is not None]
-        if None in paths:
+        path = run_folders(self._folder).get(name)
+        if path is None:
             return self.not_found()
-        state = tuple(state_of(path) for path in paths if path is not None)
-        return HTMLResponse(self._reports.get((name, since), state, lambda: self._report(name, since)))
-
-    def over_time(self, key: str | None) -> Response:
-        """The runs of one benchmark by one judge, compared."""
-        readable = [run for run in self._all_runs() if isinstance(run, ListedRun)]
-        with self._drawing:
-            page = self._pages.over_time(readable, key, self._changed)
-        return self.not_found() if page is None else HTMLResponse(page)
+        return HTMLResponse(self._reports.get(name, state_of(path), partial(self._report, path)))
 
     def _all_runs(self) -> list[ListedRun | UnreadableRun]:
         return [
@@ -171,23 +151,10 @@ class _Site:
             for name, path in run_folders(self._folder).items()
         ]
 
-    def _report(self, name: str, since: str | None) -> bytes:
-        run, earlier = self._opened(name), None if since is None else self._opened(since)
+    def _report(self, path: Path) -> bytes:
+        run = open_run(path)
         with self._drawing:
-            return report_page([run], self._language, earlier).encode()
-
-    def _changed(self, name: str, since: str, judge: str) -> Changes | None:
-        """Changes by a judge from one run to another."""
-
-        def compared() -> Changes | None:
-            new, old = read_contents(self._opened(name)), read_contents(self._opened(since))
-            return changes(new, old, judge, 0) if judge in new.judgments else None
-
-        state = state_of(self._folder / name), state_of(self._folder / since)
-        return self._changes.get((name, since, judge), state, compared)
-
-    def _opened(self, name: str) -> Run:
-        return open_run(self._folder / name)
+            return report_page([run], self._language).encode()
 
     def not_found(self, *_: Any) -> Response:
         """For an address that leads nowhere."""

@@ -4,7 +4,6 @@ from medjudge.judge.study_summary import Measures, Outcome, StudySummary
 from medjudge.statistics.estimates import Record, estimate_text
 from medjudge.validation.comparison import PhysicianPairStudy
 from medjudge.validation.confidence import Confidence
-from medjudge.validation.drift import DriftStudy
 from medjudge.validation.items import PhysicianItemStudy
 from medjudge.validation.other_judges import LeaveOutStudy, PanelStudy, TeacherComparison
 from medjudge.validation.physicians import PhysicianAgreement
@@ -54,7 +53,6 @@ class Study(Outcome):
     pairs: PhysicianPairStudy | None = None
     items: PhysicianItemStudy | None = None
     panel: PanelStudy | None = None
-    since: DriftStudy | None = None
     made_from: MadeFrom | None = None
 
     def summary(self) -> StudySummary:

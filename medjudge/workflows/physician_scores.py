@@ -1,7 +1,6 @@
 """Physicians' scores of a run: which of them belong to it, and whether a judge may be measured on them."""
 
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 from medjudge.errors import InputError, notify
@@ -10,9 +9,6 @@ from medjudge.judge.open import AnyRef
 from medjudge.pair_records import PhysicianPair
 from medjudge.records import CONSTRUCTED, Judgment, PhysicianScore, Question
 from medjudge.store import Run
-from medjudge.validation.answers import paired
-from medjudge.validation.drift import Earlier
-from medjudge.validation.validations import use_in
 
 _Record = TypeVar("_Record", Judgment, PhysicianScore, PhysicianPair, ItemScore)
 
@@ -94,42 +90,3 @@ def unseen_by(run: Run, judge: str, seen: Collection[str], records: Sequence[_Re
             f"{what}, which are left out"
         )
     return unseen
-
-
-def earlier_study(since: Path, judge: str, run: Run) -> Earlier:
-    """Reads the judgments and physicians' scores of an earlier run, but for conversations that the judge had seen.
-
-    Args:
-        since: The earlier run.
-        judge: The judge's name.
-        run: The run of the new scores.
-
-    Raises:
-        InputError: It is no run or the same one, it has another scheme, or the judge and physicians scored no answer
-            in it.
-    """
-    earlier = Run.existing(since)
-    if since.resolve() == run.path.resolve():
-        raise InputError(f"--since {since}: is the run itself; name the run folder of an earlier study")
-    if judge not in earlier.judges():
-        existing = ", ".join(earlier.judges()) or "none"
-        raise InputError(f"--since {since}: no judgments of {judge} in it; it has: {existing}")
-    if earlier.scheme().name != run.scheme().name:
-        raise InputError(
-            f"--since {since}: its questions belong to scheme {earlier.scheme().name}, and those of {run.path} to "
-            f"{run.scheme().name}"
-        )
-    scores = earlier.settled_scores()
-    scores = [score for score in scores if score.rater != CONSTRUCTED] or scores
-    if not scores:
-        raise InputError(
-            f"--since {since}: has no {earlier.physicians_file.name}; copy the file of scores of its study there, as "
-            "JSON lines"
-        )
-    questions, seen = earlier.questions(), seen_by(earlier, judge)
-    judgments = of_unseen(earlier.judgments(judge), questions, seen)
-    scores = of_unseen(scores, questions, seen)
-    pairs = paired(questions, judgments, scores, (), earlier.scheme())
-    if len(pairs.judge) == 0:
-        raise InputError(f"--since {since}: no answer in it has both a score of {judge} and a physician's")
-    return Earlier(earlier.path.resolve().name, pairs, use_in(earlier, judge).judge_sha256)

@@ -1,4 +1,4 @@
-"""`medjudge serve`: the report pages of all runs in a folder, and runs compared over time; nothing is written."""
+"""`medjudge serve`: the report pages of all runs in a folder; nothing is written."""
 
 from dataclasses import dataclass
 from pathlib import Path

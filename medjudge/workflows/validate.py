@@ -29,9 +29,7 @@ from medjudge.records import Judgment, PhysicianScore
 from medjudge.scheme import Scheme
 from medjudge.screen import say
 from medjudge.store import Run
-from medjudge.validation.answers import paired
 from medjudge.validation.comparison import PhysicianPairStudy
-from medjudge.validation.drift import FALSE_ALARM_RATE, drift
 from medjudge.validation.gate import read_gate
 from medjudge.validation.items import PhysicianItemStudy
 from medjudge.validation.other_judges import PanelJudgments, PanelStudy, panel_study
@@ -44,7 +42,7 @@ from medjudge.workflows.judge import judge_answers, with_inference
 from medjudge.workflows.leave_out import LeaveOut, leave_out_study
 from medjudge.workflows.mark_items import physicians_items
 from medjudge.workflows.panel import CalibrationScores, check_panel, judge_panel
-from medjudge.workflows.physician_scores import earlier_study, of_unseen, require_unseen, scores_of_run, seen_by
+from medjudge.workflows.physician_scores import of_unseen, require_unseen, scores_of_run, seen_by
 from medjudge.workflows.probe_judge import probe_judge
 from medjudge.workflows.run_folder import adopt_scheme
 
@@ -61,8 +59,6 @@ class ValidateOptions(NamedTuple):
         gate: A YAML file with other requirements than the scheme's.
         probe_answers: How many answers are changed and judged again; 0 for no probes.
         leave_out: Trains judges without each model or category in turn.
-        since: An earlier run, whose study the new scores are compared with.
-        false_alarm_rate: How often an unchanged judge raises an alarm in that comparison.
         settings: Intervals, seed, conformal sets.
         judging: How the judge is run.
         offline: Refuses a judge on a server that is not this machine.
@@ -76,8 +72,6 @@ class ValidateOptions(NamedTuple):
     gate: Path | None = None
     probe_answers: int = 0
     leave_out: LeaveOut | None = None
-    since: Path | None = None
-    false_alarm_rate: float = FALSE_ALARM_RATE
     settings: Settings = Settings()
     judging: JudgeOptions = JudgeOptions()
     offline: bool = False
@@ -144,10 +138,6 @@ def validate(
         raise InputError(f"--probes: {judge_ref.name} is known by its judgments only; give its folder as --judge")
     if options.probe_answers and isinstance(judge_ref, PanelRef):
         raise InputError(f"--probes: {judge_ref.name} is a panel; probe its members, one at a time")
-    if options.since is not None:
-        if against is not None:
-            raise InputError("--since: compares physicians' scores; leave out --against")
-        earlier_study(options.since, judge_ref.name, run)
     file = Path(physicians) if physicians else None
     source = _other_judge(run, against, file, options) if against else _physicians(run, file, options)
     with run.lock():
@@ -184,12 +174,6 @@ def validate_judge(
     study = with_parts(study, settings.gate or scheme.gate, probes, leave_out)
     if isinstance(judge_ref, PanelRef):
         study = study.model_copy(update={"panel": _panel_study(run, judge_ref, judgments, scores, settings)})
-    if options.since is not None:
-        earlier = earlier_study(options.since, judge_ref.name, run)
-        now = paired(questions, judgments, scores, (), scheme)
-        here = use_in(run, judge_ref.name).judge_sha256
-        found = drift(earlier, now, here, options.false_alarm_rate, settings.seed)
-        study = study.model_copy(update={"since": found})
     use = use_in(run, judge_ref.name)
     identity, rubrics = use.judge_sha256, use.rubrics_sha256
     if isinstance(judge_ref, (FolderRef, ApiRef)):

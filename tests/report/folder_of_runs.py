@@ -1,7 +1,6 @@
 """A folder of small runs: the same questions, judged in three months, while one model became better."""
 
 from pathlib import Path
-from typing import Any
 
 from medjudge.files import file_sha256
 from medjudge.records import Answer, Judgment, Question
@@ -10,12 +9,11 @@ from medjudge.store import Run, write_records
 QUESTIONS = 36
 
 
-def add_run(path: Path, month: int, usable: dict[str, int], judge_sha256: str = "a" * 64, **question: Any) -> Run:
+def add_run(path: Path, month: int, usable: dict[str, int]) -> Run:
     """A run of which so many answers of each model are usable to judge `mine`."""
     run = Run(path)
-    fields = {"category": "MK", "language": "en", **question}
     questions = [
-        Question.model_validate({"id": f"q{n}", "group": f"q{n}", "prompt": f"What about {n}?", **fields})
+        Question(id=f"q{n}", group=f"q{n}", prompt=f"What about {n}?", category="MK", language="en")
         for n in range(QUESTIONS)
     ]
     ids = [question.id for question in questions]
@@ -32,7 +30,7 @@ def add_run(path: Path, month: int, usable: dict[str, int], judge_sha256: str = 
         updated=f"2026-{month:02}-01T09:30:00+00:00",
         versions={"medjudge": "0.1.0"},
         judge="mine",
-        judges={"mine": {"sha256": judge_sha256}},
+        judges={"mine": {"sha256": "a" * 64}},
         benchmark={"source": "data/ward.jsonl", "questions": QUESTIONS, "sha256": file_sha256(run.questions_file)},
     )
     return run

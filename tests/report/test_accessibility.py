@@ -83,10 +83,9 @@ def test_the_scoring_page_has_no_serious_issue(run, tab, width, scheme) -> None:
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_the_pages_of_several_runs_have_no_serious_issue(tmp_path, tab, width, scheme) -> None:
     folder = three_months(tmp_path / "runs")
-    add_run(folder / "other-judge-files", 10, {"model-a": 18, "model-b": 9}, judge_sha256="b" * 64)
     add_run(folder / "half-written", 11, {"model-a": 1}).answers_file.unlink()
     with served(site_app(folder, frozenset({"127.0.0.1"}))) as address:
-        for path in ("/", "/over-time", "/run/none"):
+        for path in ("/", "/run/none"):
             page = tab(address + path, width, scheme, "html[data-ready]")
             assert page.evaluate(SERIOUS) == [], path
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path

@@ -88,7 +88,6 @@ def test_a_run_that_cannot_be_read_has_a_row_with_the_reason(runs, tmp_path) -> 
         assert page.status_code == 422
         assert "Cannot be read" in page.text
         assert str(tmp_path) not in page.text
-    assert browser.get("/over-time").status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -106,7 +105,6 @@ def test_a_damaged_manifest_is_no_error_of_the_server(runs, manifest) -> None:
     browser = browser_of(runs)
     assert "july" in rows_of(browser.get("/").text)
     assert browser.get("/run/july").status_code in (200, 422)
-    assert browser.get("/over-time").status_code == 200
 
 
 def test_a_run_is_shown_as_report_writes_it_and_anew_when_its_files_change(runs, tmp_path, monkeypatch) -> None:
@@ -114,8 +112,8 @@ def test_a_run_is_shown_as_report_writes_it_and_anew_when_its_files_change(runs,
     monkeypatch.setattr(served_by, "report_page", lambda *given: made.append(given) or report_page(*given))
     browser = browser_of(runs)
 
-    def written(name: str, since: str | None = None) -> bytes:
-        write_page(tmp_path / "page.html", [Run(runs / name)], since=None if since is None else Run(runs / since))
+    def written(name: str) -> bytes:
+        write_page(tmp_path / "page.html", [Run(runs / name)])
         return (tmp_path / "page.html").read_bytes()
 
     first = browser.get("/run/july").content
@@ -126,64 +124,15 @@ def test_a_run_is_shown_as_report_writes_it_and_anew_when_its_files_change(runs,
     changed = browser.get("/run/july").content
     assert changed == written("july") != first
     assert len(made) == 2
-    assert browser.get("/run/september?since=august").content == written("september", "august")
     assert browser.get("/").text.count("100.0") > 1  # the index, too
-
-
-def test_rates_over_time_and_what_changed(runs) -> None:
-    add_run(runs / "august-copy", 10, {"model-b": 27}, judge_sha256="b" * 64)
-    add_run(runs / "elsewhere", 11, {"model-a": 3}, prompt="Another question?")
-    page = browser_of(runs).get("/over-time").text
-    content = content_of(page)
-    model_b = page.partition("<bdi>model-b</bdi></h3>")[2].partition("<h3>")[0]
-    rows = rows_of(model_b)
-    assert list(rows) == ["august-copy", "september", "august", "july"]
-    september = r"2026-09-01 09:30 75\.0 58\.\d to 86\.\d \+50\.0 \+\d.* more than chance 18 0 august"
-    assert re.fullmatch(september, rows["september"])
-    assert "+0.0" in rows["august-copy"]
-    assert "may be chance" in rows["august-copy"]
-    assert rows["august-copy"].endswith("september other judge files")
-    assert rows["july"].endswith("– – – –")
-    assert 'href="/run/september?since=august"' in model_b
-    assert list(rows_of(page.partition("<bdi>model-a</bdi></h3>")[2])) == ["september", "august", "july"]
-    assert "the judge's files changed" in content
-    assert "elsewhere" not in content
-    assert 'src="data:image/svg+xml' in page
-    assert "No model's rate changed by more than chance" in content
-
-
-def test_a_change_that_is_more_than_chance_is_said_first(runs) -> None:
-    page = browser_of(runs).get("/over-time").text
-    assert "Over time model-b rose from 25.0 % to 75.0 % since august ." in content_of(page)
-    assert "model-b rose from 25.0 % to 75.0 % since august. Usability rates by run" in page
-
-
-def test_each_judge_and_benchmark_is_compared_on_its_own(runs) -> None:
-    for name in ("july", "september"):
-        judgments = (runs / name / "judgments" / "mine.jsonl").read_text().replace('"judge":"mine"', '"judge":"gpt"')
-        (runs / name / "judgments" / "gpt.jsonl").write_text(judgments)
-    browser = browser_of(runs)
-    keys = re.findall(r'href="/over-time/(\w+)"', browser.get("/over-time").text)
-    assert len(keys) == 2
-    pages = [content_of(browser.get(f"/over-time/{key}").text) for key in keys]
-    assert sorted(re.search(r"Judge (\w+) , benchmark ward.jsonl : (\d)", page).groups() for page in pages) == [
-        ("gpt", "2"),
-        ("mine", "3"),
-    ]
-    assert browser.get("/over-time/000000000000").status_code == 404
-
-
-def test_one_run_is_nothing_to_compare(tmp_path) -> None:
-    add_run(tmp_path / "runs" / "only", 7, {"model-a": 20})
-    assert "No model has two runs yet" in browser_of(tmp_path / "runs").get("/over-time").text
 
 
 def test_the_pages_in_chinese(runs) -> None:
     browser = browser_of(runs, "zh")
-    for address in ("/", "/over-time", "/run/july", "/nothing"):
+    for address in ("/", "/run/july", "/nothing"):
         page = browser.get(address).text
         assert '<html lang="zh">' in page
-    shown = " ".join(content_of(browser.get(address).text) for address in ("/", "/over-time"))
+    shown = content_of(browser.get("/").text)
     names = {"UTC", "jsonl", "ward", "llmeval", "med", "mine", "model"}
     words = set(re.findall(r"[A-Za-z]{3,}", shown)) - names
     assert words == {"july", "august", "september"}
@@ -237,16 +186,16 @@ def test_no_path_outside_the_folder_is_served(runs, tmp_path, server) -> None:
     ways += [str(outside.path), str(outside.path).replace("/", "%2f"), "july", "july/secret.txt", "july%2fsecret.txt"]
     ways += ["linked/answers.jsonl", "....//outside", "%252e%252e%252foutside", "july%00", "july%2f..%2f..%2foutside"]
     for way in ways:
-        for path in (f"/run/{way}", f"/run/september?since={way}", f"/{way}", f"/over-time/{way}", f"//run/{way}"):
+        for path in (f"/run/{way}", f"/{way}", f"//run/{way}"):
             status, body = server(path)
             assert SECRET.encode() not in body, path
             assert status in (200, 404, 422), path
-            assert status != 200 or path in ("/.", "/over-time/.", "/..") or b"september" in body, path
+            assert status != 200 or path in ("/.", "/..") or b"september" in body, path
 
 
 def test_only_get_is_answered_and_nothing_is_written(runs, server) -> None:
     before = state_of(runs)
-    for path in ("/", "/over-time", "/run/july", "/run/september?since=july"):
+    for path in ("/", "/run/july"):
         assert server(path)[0] == 200
         for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"):
             assert server(path, method)[0] == 405, (method, path)
@@ -263,7 +212,7 @@ def test_another_host_name_is_refused_and_no_page_can_be_framed_or_kept(runs) ->
         refused = browser.get(address, headers={"host": "evil.example"})
         assert refused.status_code == 403
         assert "july" not in refused.text
-    for address in ("/", "/over-time", "/nothing"):  # a report has the same policy; its own tests look at that
+    for address in ("/", "/nothing"):  # a report has the same policy; its own tests look at that
         assert "default-src 'none'; script-src 'sha256-" in browser.get(address).text
 
 

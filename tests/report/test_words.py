@@ -33,7 +33,7 @@ FROM_LISTS = [
     *ValidationState,
     *CheckState,
     *(f"By {part}" for part in ("category", "subcategory", "model", "difficulty", "language")),
-    *("low", "high", "Model", "n", "Part", "Usable agreement, %", "Predicted, %", "Observed, %", "Run", "OP, %"),
+    *("low", "high", "Model", "n", "Part", "Usable agreement, %", "Predicted, %", "Observed, %", "Run"),
     *("Answers that the judge decides, %", "Errors among them, %"),
     *("at least", "at most", "Overall", "physicians", "constructed levels"),
     *("instruction following", "correctness", "effectiveness", "readability", "safety"),
