@@ -17,9 +17,9 @@ from pydantic import BaseModel
 from safetensors.numpy import save_file
 
 import medjudge
-from medjudge.annotate.intake import read_form
 from medjudge.annotate.plan import plan_file, read_plan
 from medjudge.annotate.scores import parse_label_map, read_physician_scores
+from medjudge.annotate.workbook import read_workbook
 from medjudge.benchmark.expert_sets import read_liveqa_med, read_mediqa2019
 from medjudge.benchmark.files import check_file, read_benchmark
 from medjudge.benchmark.llmeval_med import read_llmeval_scores
@@ -143,13 +143,6 @@ _SCORE = {"question_id": "q1", "model": "m", "sample": 0, "rater": "dr", "score"
 _MTG_POINTS = {"correctness": 5, "instruction_following": 4, "effectiveness": 3, "readability": 3, "safety": 1}
 _LINE = {"question": _QUESTION, "earlier": [], "answer": _ANSWER, "level": 4, "probabilities": [0, 0, 0, 1, 0]}
 _LINE |= {"source": "physician", "scored_by": ["dr"]}
-_ITEM = {"question_id": "q1", "model": "m", "item": "a1", "rater": "dr", "answer": "At most 4 g."}
-_TASK = {"id": 1, "data": _ITEM}
-_RESULT = {"from_name": "score", "type": "choices", "value": {"choices": ["4"]}}
-_ANNOTATION = {"id": 1, "completed_by": {"id": 7, "email": "dr@x.org"}, "result": [_RESULT]}
-_FLAT = [
-    {"question_id": "q1", "model": "m", "item": "a1", "rater": "dr", "annotator": 7, "score": "4", "comment": "fine"}
-]
 _LABELS = {"good": 5, "bad": 1}
 _PACKAGE = Path(medjudge.__file__).parent
 _PROJECT = "benchmark: sample\njudges: [built-in]\nraters: [dr-a]\ngate: {cohen_kappa: 0.6}\neval: {samples: 3}\n"
@@ -288,7 +281,7 @@ def _json_files() -> tuple[Reader, ...]:
     jobs = [{"name": "b", "requests": 1, "most_in": 9, "most_out": 9, "batch_id": "x", "status": "done"}]
     item = {"id": "a1", "question_id": "q1", "model": "m", "sample": 0}
     plan = {"seed": 0, "which": "random", "items": [item], "by_rater": {"dr": ["a1"]}}
-    here, exported = Run(Path()), (_json([{**_TASK, "annotations": [_ANNOTATION]}]), _json(_FLAT))
+    here = Run(Path())
     of_plan, of_jobs = str(plan_file(here)), str(state_file(here, "j"))
     scored = (_json(_LLMEVAL),)
     return (
@@ -297,8 +290,6 @@ def _json_files() -> tuple[Reader, ...]:
         Reader("study", "agreement/j.json", (_study(),), "json", _in_run(lambda run: read_study(run, "j"), 2)),
         Reader("plan", of_plan, (_json(plan),), "json", _in_run(read_plan, 2)),
         Reader("batch jobs", of_jobs, (_json(jobs),), "json", _in_run(lambda run: read_batch_jobs(run, "j"), 2)),
-        Reader("Label Studio scores", "ls.json", exported, "json", read_physician_scores),
-        Reader("Label Studio form", "ls.json", exported, "json", lambda path: read_form(path, LLMEVAL_MED)),
         Reader("LLMEval-Med", "dataset.json", scored, "json", lambda path: read_benchmark(str(path))),
         Reader("LLMEval-Med scores", "s.json", scored, "json", lambda path: read_llmeval_scores([path], "m", "j")),
         Reader("label map, JSON", "labels.json", (_json(_LABELS),), "json", lambda path: parse_label_map(str(path))),
@@ -336,7 +327,7 @@ def _tables() -> tuple[Reader, ...]:
         Reader("wide table", "t.tsv", (wide,), "csv", lambda path: read_physician_scores(path, ["dr_a", "dr_b"])),
         Reader("label map, CSV", "labels.csv", (labels,), "csv", lambda path: parse_label_map(str(path))),
         Reader("workbook table", "t.xlsx", (book,), "xlsx", read_physician_scores),
-        Reader("workbook form", "f.xlsx", (form,), "xlsx", lambda path: read_form(path, LLMEVAL_MED)),
+        Reader("workbook form", "f.xlsx", (form,), "xlsx", read_workbook),
     )
 
 

@@ -9,18 +9,16 @@ from pydantic import ValidationError
 
 from medjudge.annotate.add_scores import shown_record
 from medjudge.annotate.cells import DIMENSIONS, Row, cell_name, is_unscored, score_values
-from medjudge.annotate.label_studio import project_suffixes, read_project, some_tasks
 from medjudge.annotate.plan import ItemPlan, PairPlan, Plan
 from medjudge.annotate.tasks import LEVELS, PAIRS, Task
 from medjudge.annotate.units import Unit, printable, same_text
 from medjudge.annotate.wording import Message, message
-from medjudge.annotate.workbook import Form, FormRow, read_workbook, write_workbook
+from medjudge.annotate.workbook import Form, FormRow, write_workbook
 from medjudge.errors import InputError
-from medjudge.files import first_problem, json_lines, write_json
+from medjudge.files import first_problem, json_lines
 from medjudge.item_records import ItemScore
 from medjudge.pair_records import PhysicianPair
 from medjudge.records import PhysicianScore
-from medjudge.scheme import Scheme
 from medjudge.store import Run
 from medjudge.tables.spreadsheets import artefact, is_blank
 from medjudge.text.checklist_items import items_of
@@ -125,21 +123,6 @@ class _Absent(NamedTuple):
     asked: Asked
 
 
-def read_form(path: Path, scheme: Scheme, task: Task = LEVELS) -> Form:
-    """Reads a form that came back: a workbook (.xlsx), or an export of Label Studio (.json).
-
-    Raises:
-        InputError: The file is neither, or not a form of the task's `export`.
-    """
-    suffix = path.suffix.lower()
-    if suffix not in (".xlsx", ".json"):
-        also = "" if task is LEVELS else ", and records from .jsonl"
-        raise InputError(
-            f"{path}: forms are read from .xlsx and .json (an export of Label Studio){also}; save it as one"
-        )
-    return read_workbook(path, scheme, task) if suffix == ".xlsx" else read_project(path, task)
-
-
 class Intake:
     """Collects the records of forms and files, and everything that is wrong with them.
 
@@ -165,7 +148,7 @@ class Intake:
         """Checks a form against its plan; a row that is not filled in is no problem."""
         asked = self._asked_by(_plan_of(form, self._plans, self._task))
         self._problems += [Problem(form.path, problem.place, [problem.what]) for problem in form.problems]
-        if what := _why_foreign(form, asked, self._task, self._scheme):
+        if what := _why_foreign(form, asked):
             self._problems.append(Problem(form.path, message("whole_form"), [what]))
             return
         places: dict[tuple[str, str], list[Message | str]] = {}
@@ -274,9 +257,6 @@ def write_problem_form(form: Form, problems: Sequence[Problem]) -> Path | None:
     if not by_item:
         return None
     path = _free_name(form.path)
-    if path.suffix.lower() == ".json":
-        write_json(path, some_tasks(form.path, {row.item_id for _, _, row in by_item}))
-        return path
     units = {asked.id: asked.unit for _, asked, _ in by_item}
     descriptions: dict[str, list[str]] = {}
     filled: dict[str, Mapping[str, object]] = {}
@@ -307,14 +287,13 @@ def _plan_of(form: Form, plans: Sequence[Plan | PairPlan | ItemPlan], task: Task
     return max(range(len(plans)), key=likeness)
 
 
-def _why_foreign(form: Form, asked: Mapping[str, AskedOfRater], task: Task, scheme: Scheme) -> Message | None:
+def _why_foreign(form: Form, asked: Mapping[str, AskedOfRater]) -> Message | None:
     """The reason why a form as a whole cannot belong to this plan; None where it can."""
     raters = {row.rater for row in form.rows}
     if unknown := raters - set(asked):
         return message("unknown_rater", rater=min(unknown), raters=list(asked))
-    names = {form.path.stem.removesuffix(suffix) for suffix in project_suffixes(task, scheme)}
-    named = next((rater for rater in asked if rater in names), None)
-    if named and raters - {named}:
+    named = form.path.stem
+    if named in asked and raters - {named}:
         return message("named_after", named=named, rater=min(raters - {named}))
     ids = {row.item_id for row in form.rows}
     if ids and not ids & {row_id for of_rater in asked.values() for row_id in of_rater}:
@@ -323,11 +302,10 @@ def _why_foreign(form: Form, asked: Mapping[str, AskedOfRater], task: Task, sche
 
 
 def _absent(form: Form, asked: Mapping[str, AskedOfRater], places: Places) -> list[_Absent]:
-    """The items that a workbook lacks; an export of Label Studio may hold one of several projects."""
-    raters = {row.rater for row in form.rows} if form.path.suffix.lower() == ".xlsx" else set()
+    """The items that a workbook lacks."""
     return [
         _Absent(form, rater, one)
-        for rater in raters
+        for rater in {row.rater for row in form.rows}
         for row_id, one in asked[rater].items()
         if (rater, row_id) not in places
     ]
@@ -341,8 +319,6 @@ def _check_row(row: FormRow, asked: Mapping[str, AskedOfRater], places: Places, 
     checked = (_score if task is LEVELS else _verdict)(row, of_row, task)
     if others := [place for place in places[row.rater, row.item_id] if place != row.place]:
         checked.problems.append(message("repeated", item=row.item_id, places=others))
-    if row.account in asked and row.account != row.rater:
-        checked.problems.append(message("signed_in", account=row.account, rater=row.rater))
     return checked
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from pydantic import model_validator
 
 from medjudge.annotate.cells import whole_number
-from medjudge.annotate.label_studio import read_label_studio
 from medjudge.annotate.plan import rater_problem
 from medjudge.annotate.tables import read_table
 from medjudge.errors import InputError
@@ -27,7 +26,7 @@ def read_physician_scores(
 
     `.jsonl` holds the records themselves. `.csv`, `.tsv` and `.xlsx` are tables: long ones (one row per rater, with
     question_id, model, rater, score or the five dimensions, and optionally sample and comment) or wide ones
-    (`rater_columns`). `.json` is a Label Studio export.
+    (`rater_columns`).
 
     Args:
         path: The file.
@@ -36,7 +35,7 @@ def read_physician_scores(
             not matter; the numbers 1-5 keep their meaning. None where the caller takes no label map.
 
     Raises:
-        InputError: The file cannot be read, or scores in it are invalid. For tables and exports the message lists all
+        InputError: The file cannot be read, or scores in it are invalid. For tables the message lists all
             problems, one per line, each with its place.
     """
     kind = path.suffix.lower()
@@ -53,13 +52,10 @@ def read_physician_scores(
             if not labels
             else _labelled_records(path, labels)
         )
-    if kind == ".json":
-        return read_label_studio(path, labels)
     if kind in _TABLES:
         return read_table(path, raters, labels)
     raise InputError(
-        f"{path}: physicians' scores are read from .jsonl, .csv, .tsv, .xlsx, and .json (a Label Studio export); save "
-        "or export it as one of these"
+        f"{path}: physicians' scores are read from .jsonl, .csv, .tsv and .xlsx; save or export it as one of these"
     )
 
 

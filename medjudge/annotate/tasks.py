@@ -36,7 +36,6 @@ class Task:
         verdict: What they give, for messages.
         checked_by: The command that compares a judge with it.
         plan_name: The file of the plan.
-        id_field: The field of a Label Studio task with the row's id.
         shown: The fields of the texts that forms show.
         headings: Field -> its heading in forms, in both languages.
         sheet: The sheet of a workbook; None for one per category.
@@ -58,7 +57,6 @@ class Task:
     verdict: str
     checked_by: str
     plan_name: str
-    id_field: str
     shown: tuple[str, ...]
     headings: Mapping[str, str]
     sheet: str | None
@@ -192,7 +190,6 @@ LEVELS = Task(
     verdict="score",
     checked_by="validate",
     plan_name="plan.json",
-    id_field="item",
     shown=("question", "reference", "checklist", "answer"),
     headings={
         **_headings([form_texts("en"), form_texts("zh")]),
@@ -219,7 +216,6 @@ PAIRS = Task(
     verdict="verdict",
     checked_by="compare",
     plan_name="pair_plan.json",
-    id_field="pair",
     shown=("question", "reference", "checklist", "first", "second"),
     headings=_headings(_PAIR_TEXTS),
     sheet="Pairs 两两比较",
@@ -240,7 +236,6 @@ ITEMS = Task(
     verdict="verdict",
     checked_by="validate",
     plan_name="item_plan.json",
-    id_field="marked",
     shown=("question", "reference", "answer"),
     headings=_headings(_ITEM_TEXTS),
     sheet="Items 逐条核对",

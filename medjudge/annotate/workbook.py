@@ -40,7 +40,6 @@ class FormRow(NamedTuple):
         texts: The texts that the form shows, by field.
         cells: What was filled in, by field.
         wrong: Problems that the reader found in the row.
-        account: Who was signed in, where the form records it.
         at: The cells of the fields.
     """
 
@@ -50,7 +49,6 @@ class FormRow(NamedTuple):
     texts: Mapping[str, str]
     cells: Mapping[str, object]
     wrong: tuple[Message | str, ...] = ()
-    account: str | None = None
     at: CellNames = CellNames()
 
 
@@ -102,6 +100,9 @@ def read_workbook(path: Path, scheme: Scheme = LLMEVAL_MED, task: Task = LEVELS)
     Raises:
         InputError: The file is not a workbook, or not a form of the task's `export`.
     """
+    if path.suffix.lower() != ".xlsx":
+        also = "" if task is LEVELS else ", and records from .jsonl"
+        raise InputError(f"{path}: forms are read from .xlsx{also}; save it as one")
     sheets = read_sheets(path)
     by_name = {str(task.sheet if sheet.name == task.former_sheet else sheet.name): sheet for sheet in sheets}
     fields = (

@@ -19,13 +19,6 @@ app = typer.Typer(
 )
 
 
-class Format(str, Enum):
-    """Kinds of form."""
-
-    xlsx = "xlsx"
-    label_studio = "label-studio"
-
-
 class Which(str, Enum):
     """Ways to choose answers."""
 
@@ -50,7 +43,6 @@ def export(
     rater: Annotated[
         list[str], typer.Option(metavar="NAME", help="Name or e-mail address of a physician. Repeatable.")
     ],
-    format: Annotated[Format, typer.Option(help="One workbook per rater, or Label Studio projects.")] = Format.xlsx,
     overlap: Annotated[
         Optional[int], typer.Option(metavar="N", min=1, help="Raters per answer. Default: 2, or 1 for a single rater.")
     ] = None,
@@ -93,21 +85,21 @@ def export(
     from medjudge.workflows.annotate import export_forms
 
     plan_options = PlanOptions(rater, overlap, each, which.value, judge, teacher, seed)
-    exported = export_forms(run, plan_options, form_format=format.value, out=out, new_plan=new_plan)
+    exported = export_forms(run, plan_options, out=out, new_plan=new_plan)
     if as_json:
         print_json(exported.as_json())
-    _print_export(console(as_json), exported, run, format)
+    _print_export(console(as_json), exported, run)
 
 
-def _print_export(screen: "Console", exported: "ExportedForms", run: Path, format: Format) -> None:
+def _print_export(screen: "Console", exported: "ExportedForms", run: Path) -> None:
     plan, count = exported.plan, len(exported.plan.items)
     if exported.reused:
         screen.print("the run has this plan already; its forms are written again")
     if exported.replaced_plan:
         screen.print(f"the previous plan is kept as {exported.replaced_plan}; its forms can still be imported")
-    screen.print(f"{count} answers, each to {plan.overlap} of {len(exported.forms)} raters, seed {plan.seed}")
-    for rater, forms in exported.forms.items():
-        screen.print(f"  {rater}: {forms.answers} answers in {', '.join(map(str, forms.files))}")
+    screen.print(f"{count} answers, each to {plan.overlap} of {len(exported.files)} raters, seed {plan.seed}")
+    for rater, file in exported.files.items():
+        screen.print(f"  {rater}: {len(plan.by_rater[rater])} answers in {file}")
     if plan.left_out:
         screen.print("left out: " + ", ".join(f"{number} {reason}" for reason, number in plan.left_out.items()))
     if exported.without_score is not None and exported.without_score.answers:
@@ -117,11 +109,6 @@ def _print_export(screen: "Console", exported: "ExportedForms", run: Path, forma
         )
     if plan.which != "random":
         screen.print(_INFORMATIVE if plan.which == "informative" else _DEFERRED)
-    if format is Format.label_studio:
-        screen.print(
-            f"make one project per file, with the labelling configuration label-studio.xml or label-studio-MTG.xml in "
-            f"{exported.folder}"
-        )
     screen.print(f"Next, when the forms come back: medjudge annotate import {quote(str(run))} FILE …")
 
 
@@ -130,9 +117,7 @@ def import_forms(
     run: options.RunFolder,
     files: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILE...", help="Filled-in workbooks, or Label Studio exports (.json).", show_default=False
-        ),
+        typer.Argument(metavar="FILE...", help="Filled-in workbooks.", show_default=False),
     ],
     accept_valid: Annotated[
         bool, typer.Option("--accept-valid", help="Import the valid rows and write the others into new forms to fix.")

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from medjudge.cli import options
-from medjudge.cli.annotate import Format
 from medjudge.cli.annotate_serve import OpenPage, Port, network_of, serve_links
 
 if TYPE_CHECKING:
     from medjudge.annotate.draw import VerdictOptions
 
 _Raters = Annotated[list[str], typer.Option("--rater", metavar="NAME", help="Name of a physician. Repeatable.")]
-_Format = Annotated[Format, typer.Option(help="One workbook per rater, or Label Studio projects.")]
 _Overlap = Annotated[int, typer.Option(metavar="N", min=1, help="Raters per pair or answer.")]
 _Each = Annotated[
     Optional[int], typer.Option(metavar="N", min=1, help="Most pairs or answers per rater. Default: no limit.")
@@ -41,14 +39,14 @@ def _out(folder: str) -> object:
     return typer.Option(metavar="FOLDER", help=f"Folder for the forms. Default: annotation/{folder} in the run folder.")
 
 
-def _export(run: Path, name: str, drawn_by: "VerdictOptions", format: Format, out: Path | None, as_json: bool) -> None:
+def _export(run: Path, name: str, drawn_by: "VerdictOptions", out: Path | None, as_json: bool) -> None:
     from medjudge.annotate.tasks import VERDICTS
     from medjudge.cli.output import console, print_json
     from medjudge.store import Run
     from medjudge.workflows.annotate import export_verdict_forms
 
     task = VERDICTS[name]
-    forms = export_verdict_forms(Run.existing(run), task, drawn_by, format.value, out)
+    forms = export_verdict_forms(Run.existing(run), task, drawn_by, out)
     plan, work = forms.plan, task.work
     counts = {rater: len(plan.by_rater[rater]) for rater in forms.files}
     if as_json:
@@ -73,7 +71,6 @@ def _export_pairs(
     models: Annotated[
         Optional[str], typer.Option(metavar="NAMES", help="Models to compare: a,b,c. Default: all of the run.")
     ] = None,
-    format: _Format = Format.xlsx,
     overlap: _Overlap = 1,
     each: _Each = None,
     seed: options.Seed = 0,
@@ -82,13 +79,12 @@ def _export_pairs(
 ) -> None:
     """Write a form of pairs for each physician: answers A and B in random order, without names."""
     names = tuple(name.strip() for name in (models or "").split(",") if name.strip())
-    _export(run, "pairs", _options(rater, overlap, each, seed, names), format, out, as_json)
+    _export(run, "pairs", _options(rater, overlap, each, seed, names), out, as_json)
 
 
 def _export_items(
     run: options.RunFolder,
     rater: _Raters,
-    format: _Format = Format.xlsx,
     overlap: _Overlap = 1,
     each: _Each = None,
     seed: options.Seed = 0,
@@ -96,7 +92,7 @@ def _export_items(
     as_json: options.AsJson = False,
 ) -> None:
     """Write a form of items for each physician: answers in random order, without names."""
-    _export(run, "items", _options(rater, overlap, each, seed), format, out, as_json)
+    _export(run, "items", _options(rater, overlap, each, seed), out, as_json)
 
 
 def verdict_app(name: str) -> typer.Typer:
@@ -111,7 +107,7 @@ def verdict_app(name: str) -> typer.Typer:
             list[Path],
             typer.Argument(
                 metavar="FILE...",
-                help="Filled-in workbooks, Label Studio exports (.json), or records (.jsonl).",
+                help="Filled-in workbooks, or records (.jsonl).",
                 show_default=False,
             ),
         ],

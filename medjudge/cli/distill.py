@@ -22,7 +22,7 @@ class Distill:
     physicians: Optional[list[Path]] = option(
         None,
         "FILE",
-        "Physicians' scores (.jsonl, .csv, .xlsx, Label Studio .json). Repeatable. Default: the runs' own.",
+        "Physicians' scores (.jsonl, .csv, .tsv, .xlsx). Repeatable. Default: the runs' own.",
     )
     calibration: bool = option(
         True,

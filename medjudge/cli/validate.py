@@ -29,8 +29,7 @@ class Validate(groups.Screen, groups.LocalJudging):
     physicians: Optional[Path] = option(
         None,
         "FILE",
-        "Their scores: .jsonl, .csv, .tsv, .xlsx, or a Label Studio export (.json). Default: the run's "
-        "physician_scores.jsonl.",
+        "Their scores: .jsonl, .csv, .tsv or .xlsx. Default: the run's physician_scores.jsonl.",
         _SCORES,
     )
     rater_columns: Optional[str] = rare(None, "COLUMNS", "Columns of a wide table, one per rater: dr_a,dr_b", _SCORES)

@@ -3,13 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from medjudge.annotate.add_scores import Added, add_records
 from medjudge.annotate.adjudicate import open_disputes
 from medjudge.annotate.draw import VerdictOptions, draw_items, draw_pairs, draw_plan, read_deferred
-from medjudge.annotate.intake import Checked, Intake, read_form, require_valid, write_problem_form
-from medjudge.annotate.label_studio import project_suffixes, write_label_studio
+from medjudge.annotate.intake import Checked, Intake, require_valid, write_problem_form
 from medjudge.annotate.plan import (
     ItemPlan,
     PairPlan,
@@ -25,21 +24,12 @@ from medjudge.annotate.plan import (
 )
 from medjudge.annotate.tasks import LEVELS, PAIRS, Task
 from medjudge.annotate.units import Unit
-from medjudge.annotate.workbook import write_workbook
+from medjudge.annotate.workbook import read_workbook, write_workbook
 from medjudge.errors import InputError
 from medjudge.store import Run
 from medjudge.validation.physicians import RaterAgreement, agreement_of_physicians
 from medjudge.workflows.compare import models_to_compare
 from medjudge.workflows.run_folder import likely_judge
-
-FormFormat = Literal["xlsx", "label-studio"]
-
-
-class RaterForms(NamedTuple):
-    """The number of answers of one rater, and their files."""
-
-    answers: int
-    files: list[Path]
 
 
 class WithoutScore(NamedTuple):
@@ -54,14 +44,14 @@ class ExportedForms:
     """The forms of a plan.
 
     Attributes:
+        files: The workbook of each rater.
         reused: Whether the run had this plan already.
         replaced_plan: The file that keeps the plan which this one replaced; None where there was none.
         without_score: None where the run has no judgments yet.
     """
 
     plan: Plan
-    folder: Path
-    forms: dict[str, RaterForms]
+    files: dict[str, Path]
     reused: bool
     replaced_plan: Path | None
     without_score: WithoutScore | None
@@ -72,8 +62,8 @@ class ExportedForms:
             "left_out": self.plan.left_out,
             "without_score": self.without_score and self.without_score._asdict(),
             "raters": {
-                rater: {"answers": forms.answers, "files": [*map(str, forms.files)]}
-                for rater, forms in self.forms.items()
+                rater: {"answers": len(self.plan.by_rater[rater]), "files": [str(file)]}
+                for rater, file in self.files.items()
             },
         }
 
@@ -124,7 +114,6 @@ def export_forms(
     run: Run | Path | str,
     options: PlanOptions,
     *,
-    form_format: FormFormat = "xlsx",
     out: Path | None = None,
     new_plan: bool = False,
 ) -> ExportedForms:
@@ -133,7 +122,6 @@ def export_forms(
     The same options write the same forms again.
 
     Args:
-        form_format: A workbook for each rater, or projects for Label Studio.
         out: Folder for the forms; None for `annotation/forms/` in the run.
         new_plan: Draw again even though the run has a plan; the old one is kept, and its forms can still be imported.
 
@@ -144,9 +132,9 @@ def export_forms(
     existing = None if new_plan else _existing_plan(run, options)
     plan = existing or draw_plan(run, options)
     folder = out or run.path / "annotation" / "forms"
-    _require_no_forms(run, LEVELS, plan, folder, form_format)
-    forms = _write_forms(LEVELS, LEVELS.units(run, plan), folder, form_format)
-    return ExportedForms(plan, folder, forms, existing is not None, write_plan(run, plan), _without_score(run, plan))
+    files = _form_files(LEVELS, plan, folder)
+    _write_forms(LEVELS, LEVELS.units(run, plan), files)
+    return ExportedForms(plan, files, existing is not None, write_plan(run, plan), _without_score(run, plan))
 
 
 def import_scores(
@@ -155,7 +143,7 @@ def import_scores(
     """Imports the scores of forms that came back; a file that was imported before adds nothing.
 
     Args:
-        files: Filled-in workbooks, or exports of Label Studio.
+        files: Filled-in workbooks.
         accept_valid: Import the valid scores, and write the other rows into new forms to fix.
         replace: Let a changed score replace the one imported before.
 
@@ -164,7 +152,7 @@ def import_scores(
             nothing is imported.
     """
     run = run if isinstance(run, Run) else Run.existing(Path(run))
-    forms = [read_form(file, run.scheme()) for file in dict.fromkeys(files)]
+    forms = [read_workbook(file, run.scheme()) for file in dict.fromkeys(files)]
     intake = Intake(run, LEVELS, read_plans(run), replace)
     for form in forms:
         intake.add_form(form)
@@ -200,14 +188,11 @@ class AddedVerdicts(NamedTuple):
     problems: list[str]
 
 
-def export_verdict_forms(
-    run: Run, task: Task, options: VerdictOptions, form_format: FormFormat = "xlsx", out: Path | None = None
-) -> VerdictForms:
+def export_verdict_forms(run: Run, task: Task, options: VerdictOptions, out: Path | None = None) -> VerdictForms:
     """Draws a plan of pairs or items, and writes a form for each rater; the same options write the same forms again.
 
     Args:
         options: `models` may be empty for all of the run.
-        form_format: A workbook for each rater, or projects for Label Studio.
         out: Folder for the forms; None for `annotation/pair_forms/` or `annotation/item_forms/` in the run.
 
     Raises:
@@ -219,16 +204,16 @@ def export_verdict_forms(
     else:
         plan = draw_items(run, options)
     folder = out or run.path / "annotation" / f"{task.form_file.removesuffix('.yaml')}s"
-    _require_no_forms(run, task, plan, folder, form_format)
+    files = _form_files(task, plan, folder)
     task.write_plan(run, plan)
-    forms = _write_forms(task, task.units(run, plan), folder, form_format)
-    return VerdictForms(plan, {rater: of_rater.files[0] for rater, of_rater in forms.items()})
+    _write_forms(task, task.units(run, plan), files)
+    return VerdictForms(plan, files)
 
 
 def import_verdicts(
     run: Run, task: Task, files: Sequence[Path], replace: bool = False, accept_valid: bool = False
 ) -> AddedVerdicts:
-    """Imports workbooks (.xlsx), exports of Label Studio (.json) and records (.jsonl) of pairs, or verdicts on items.
+    """Imports workbooks (.xlsx) and records (.jsonl) of pairs, or verdicts on items.
 
     Args:
         replace: Whether a verdict replaces a different one by the same rater on the same pair or item.
@@ -241,7 +226,7 @@ def import_verdicts(
     intake = Intake(run, task, [task.read_plan(run)] if forms else [], replace)
     for file in dict.fromkeys(files):
         if file in forms:
-            intake.add_form(read_form(file, run.scheme(), task))
+            intake.add_form(read_workbook(file, run.scheme(), task))
         else:
             intake.add_records(file)
     checked = intake.checked()
@@ -252,30 +237,21 @@ def import_verdicts(
     return AddedVerdicts(*added, checked.unscored, problems)
 
 
-def _require_no_forms(
-    run: Run, task: Task, plan: Plan | PairPlan | ItemPlan, folder: Path, form_format: FormFormat
-) -> None:
-    """Raises InputError where a form of a plan exists."""
-    endings = [".xlsx"] if form_format == "xlsx" else [f"{end}.json" for end in project_suffixes(task, run.scheme())]
-    for form in (folder / f"{rater}{ending}" for rater in plan.by_rater for ending in endings):
-        if form.exists():
-            raise InputError(
-                f"{form}: exists already and may hold {task.verdict}s; move it away, or choose another --out"
-            )
+def _form_files(task: Task, plan: Plan | PairPlan | ItemPlan, folder: Path) -> dict[str, Path]:
+    """The workbook of each rater.
+
+    Raises:
+        InputError: One of them exists.
+    """
+    files = {rater: folder / f"{rater}.xlsx" for rater in plan.by_rater}
+    if taken := next((file for file in files.values() if file.exists()), None):
+        raise InputError(f"{taken}: exists already and may hold {task.verdict}s; move it away, or choose another --out")
+    return files
 
 
-def _write_forms(
-    task: Task, units: Mapping[str, Sequence[Unit]], folder: Path, form_format: FormFormat
-) -> dict[str, RaterForms]:
-    forms: dict[str, RaterForms] = {}
+def _write_forms(task: Task, units: Mapping[str, Sequence[Unit]], files: Mapping[str, Path]) -> None:
     for rater, listed in units.items():
-        if form_format == "xlsx":
-            files = [folder / f"{rater}.xlsx"]
-            write_workbook(files[0], rater, listed, task)
-        else:
-            files = write_label_studio(folder, rater, listed, task)
-        forms[rater] = RaterForms(len(listed), files)
-    return forms
+        write_workbook(files[rater], rater, listed, task)
 
 
 def _existing_plan(run: Run, options: PlanOptions) -> Plan | None:

@@ -50,8 +50,8 @@ def test_answers_that_the_judge_left_unscored_are_reported(run: Run, medjudge: A
     assert json.loads(done.stdout)["without_score"] == {"judge": "j", "answers": 4}
 
 
-def form_of(run: Run, rater: str = "dr-a", end: str = ".xlsx") -> Path:
-    return run.path / "annotation" / "forms" / f"{rater}{end}"
+def form_of(run: Run, rater: str = "dr-a") -> Path:
+    return run.path / "annotation" / "forms" / f"{rater}.xlsx"
 
 
 def levels(run: Run, rater: str) -> dict[str, dict[str, object]]:
@@ -349,7 +349,7 @@ def test_export_again_keeps_the_plan_and_never_writes_over_a_form(run: Run, expo
     assert done.returncode == 2
     assert "dr-a.xlsx: exists already and may hold scores" in done.stderr
     assert medjudge("annotate", "import", run.path, fill(form_of(run), levels(run, "dr-a"))).returncode == 0
-    done = medjudge("annotate", "export", run.path, *BOTH, "--format", "label-studio", "--json")
+    done = medjudge("annotate", "export", run.path, *BOTH, "--out", run.path / "again", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["raters"]["dr-b"]["answers"] == 14
     assert read_plan(run) == exported
@@ -385,56 +385,14 @@ def test_a_plan_whose_forms_are_out_is_never_lost(run: Run, exported: Plan, medj
 
 
 def test_other_files_are_refused(run: Run, exported: Plan, medjudge: Any, jsonl: Any, tmp_path: Path) -> None:
-    assert "forms are read from .xlsx and .json" in medjudge("annotate", "import", run.path, jsonl("a.jsonl")).stderr
+    for other in (jsonl("a.jsonl"), jsonl("label-studio.json")):
+        assert "forms are read from .xlsx; save it as one" in medjudge("annotate", "import", run.path, other).stderr
     (tmp_path / "b.xlsx").write_text("no zip")
     assert "not a readable .xlsx workbook" in medjudge("annotate", "import", run.path, tmp_path / "b.xlsx").stderr
     assert (
         "`medjudge annotate export` makes one"
         in medjudge("annotate", "import", build_run(tmp_path / "new").path, form_of(run)).stderr
     )
-
-
-def annotated(path: Path, entered: dict[str, dict[str, object]]) -> Path:
-    """An export of Label Studio in which everything is scored."""
-    tasks = json.loads(path.read_text(encoding="utf-8"))
-    for number, task in enumerate(tasks, 1):
-        results = []
-        for name, value in entered[task["data"]["item"]].items():
-            kind, field = ("textarea", "text") if name == "comment" else ("choices", "choices")
-            if value is not None:
-                results.append({"from_name": name, "to_name": "answer", "type": kind, "value": {field: [str(value)]}})
-        task |= {"id": number, "annotations": [{"id": number, "completed_by": 1, "result": results}]}
-    path.with_name(f"project-{path.name}").write_text(json.dumps(tasks), encoding="utf-8")
-    return path.with_name(f"project-{path.name}")
-
-
-def test_label_studio_there_and_back(run: Run, medjudge: Any) -> None:
-    medjudge("annotate", "export", run.path, *BOTH, "--format", "label-studio")
-    entered = levels(run, "dr-a")
-    files = [annotated(form_of(run, end=end), entered) for end in (".json", "-MTG.json")]
-    done = medjudge("annotate", "import", run.path, *files)
-    assert done.returncode == 0, done.stderr
-    assert by_key(stored(run, "dr-a")) == by_key(expected(run, "dr-a", entered))
-    assert "0 scores imported, 14 imported before" in medjudge("annotate", "import", run.path, *files).stdout
-
-
-def test_label_studio_problems_name_the_task_and_are_put_aside(run: Run, medjudge: Any) -> None:
-    medjudge("annotate", "export", run.path, *BOTH, "--format", "label-studio")
-    path = annotated(form_of(run, end=".json"), levels(run, "dr-a"))
-    tasks = json.loads(path.read_text())
-    tasks[0]["annotations"].append({**tasks[0]["annotations"][0], "id": 99})
-    tasks[1]["annotations"][0]["completed_by"] = {"id": 2, "email": "dr-b"}
-    tasks[2]["data"]["answer"] = "Another answer."
-    path.write_text(json.dumps(tasks))
-    done = medjudge("annotate", "import", run.path, path, "--accept-valid", "--json")
-    assert done.returncode == 1
-    printed = json.loads(done.stdout)
-    problems = [f"{problem['place']}: {problem['what']}" for problem in printed["wrong"]]
-    assert "is also in task 1, annotation 99" in problems[0]
-    assert problems[2].startswith("task 2, annotation 2: dr-b was signed in, and dr-a has to score this item")
-    assert problems[3].startswith("task 3, annotation 3: answer is not the exported text")
-    assert printed["new"] == len(tasks) - 3
-    assert json.loads(Path(printed["to_mend"][0]).read_text()) == tasks[:3]
 
 
 def test_a_score_given_elsewhere_counts_as_progress(run: Run, exported: Plan, medjudge: Any) -> None:

@@ -1,4 +1,4 @@
-"""Physicians' pairs and verdicts on items: drawn, sent out in three kinds of form, and read back with all problems."""
+"""Physicians' pairs and verdicts on items: drawn, sent out as workbooks and pages, and read back with all problems."""
 
 import json
 import re
@@ -185,63 +185,6 @@ def test_every_wrong_cell_is_named_and_nothing_is_imported(planned: Case, medjud
     name = planned.task.fields(False)[0]
     assert len(re.findall(rf"row \d+: {name} in \w\d+ is '(?:C|perhaps)'; one of {offered} is", done.stderr)) == 2
     assert planned.records == []
-
-
-def export_of(case: Case, medjudge: Any, each: int) -> list[dict[str, Any]]:
-    """The tasks of a new Label Studio project."""
-    options = ("--rater", "dr-a", "--each", each, "--format", "label-studio")
-    done = medjudge("annotate", case.name, "export", case.run, *options)
-    assert done.returncode == 0, done.stderr
-    tasks: list[dict[str, Any]] = json.loads((case.form.parent / f"dr-a-{case.name}.json").read_text(encoding="utf-8"))
-    assert "model-" not in json.dumps(tasks)
-    return tasks
-
-
-def annotated(task: dict[str, Any], case: Case, *values: dict[str, Any]) -> dict[str, Any]:
-    results = [{"from_name": case.task.fields(False)[0], "type": "choices", "value": value} for value in values]
-    return {**task, "annotations": [{"id": 1 + n, "result": [result]} for n, result in enumerate(results)]}
-
-
-def test_label_studio_projects_go_out_and_come_back(case: Case, medjudge: Any, tmp_path: Path) -> None:
-    tasks = export_of(case, medjudge, 3)
-    offered = case.task.offered("")
-    config = (case.form.parent / f"label-studio-{case.name}.xml").read_text(encoding="utf-8")
-    assert all(f'value="{value}" hotkey="{key}"' in config for key, value in enumerate(offered, 1))
-    filled = [annotated(task, case, {"choices": [offered[n % 3]]}) for n, task in enumerate(tasks)]
-    export = tmp_path / "export.json"
-    export.write_text(json.dumps(filled), encoding="utf-8")
-    done = medjudge("annotate", case.name, "import", case.run, export)
-    assert f"{len(tasks)} {case.noun} imported" in done.stdout, done.stderr
-    values = list(case.task.choices)
-    assert case.verdicts == [values[n % 3] for n in range(len(tasks))]
-
-    field = "item" if case.task is ITEMS else "second"
-    filled[0]["data"][field] = "another text"
-    part = {"start": 0, "end": 3, "text": offered[0], "labels": ["x"]}
-    filled[1] = annotated(tasks[1], case, part)
-    filled[2] = annotated(tasks[2], case, {"choices": list(offered[:2])}, {"choices": [offered[0]]})
-    export.write_text(json.dumps(filled[:3]), encoding="utf-8")
-    done = medjudge("annotate", case.name, "import", case.run, export)
-    assert done.returncode == 2
-    for message in (
-        f"{field} is not the exported text",
-        "is about a part of the task",
-        f"has 2 choices ({offered[0]}, {offered[1]}), one is expected",
-        "is also in task number 3, annotation 1; keep one",
-    ):
-        assert message in done.stderr
-    assert len(case.records) == len(tasks)
-
-
-def test_a_flat_export_counts_only_what_was_filled_in(case: Case, medjudge: Any, tmp_path: Path) -> None:
-    tasks, field = export_of(case, medjudge, 2), case.task.fields(False)[0]
-    export = tmp_path / "export.json"
-    flat = [{**task["data"], "id": 1, field: case.written[1], "comment": "both", "annotator": 7} for task in tasks]
-    export.write_text(json.dumps(flat), encoding="utf-8")
-    assert f"{len(tasks)} {case.noun} imported" in medjudge("annotate", case.name, "import", case.run, export).stdout
-    assert set(case.verdicts) == {case.read[1]}
-    if case.task is PAIRS:
-        assert {pair.comment for pair in case.records} == {"both"}
 
 
 @pytest.mark.parametrize("case", ["pairs"], indirect=True)

@@ -9,7 +9,6 @@ from scoring_run import answer, planned, question
 from starlette.testclient import TestClient
 
 from medjudge.annotate.access import Access
-from medjudge.annotate.label_studio import write_label_studio
 from medjudge.annotate.serve import annotation_app
 from medjudge.annotate.tasks import LEVELS
 from medjudge.annotate.units import Unit
@@ -70,12 +69,6 @@ def test_a_workbook_has_the_schemes_sheets_and_language(run: Run, listed: list[U
     assert set(by_question["first"].cells) == {"score", "comment"}
     assert "safety" in by_question["letter"].cells
     assert "[Ihre Antwort]\nAn answer to first." in by_question["second"].texts["question"]
-
-
-def test_label_studio_projects_are_named_after_the_categories(listed: list[Unit], tmp_path: Path) -> None:
-    files = write_label_studio(tmp_path, "dr-a", listed)
-    assert [file.name for file in files] == ["dr-a.json", "dr-a-LETTER.json"]
-    assert (tmp_path / "label-studio-LETTER.xml").exists()
 
 
 def test_the_page_has_the_schemes_titles_levels_and_language(run: Run, listed: list[Unit]) -> None:
