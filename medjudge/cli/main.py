@@ -22,7 +22,6 @@ from medjudge.cli import (
     distill,
     doctor,
     evaluate,
-    export,
     pack,
     project,
     quickstart,
@@ -60,7 +59,6 @@ app.command("report", rich_help_panel=_BENCHMARK)(report.report)
 app.command("serve", rich_help_panel=_BENCHMARK)(serve.serve)
 app.command("pack", rich_help_panel=_BENCHMARK)(pack.pack)
 app.command("unpack", rich_help_panel=_BENCHMARK)(pack.unpack)
-app.add_typer(export.app, name="export", rich_help_panel=_BENCHMARK)
 app.command("distill", rich_help_panel=_JUDGES)(distill.distill)
 app.command(
     "train",

@@ -99,7 +99,7 @@ def test_commands_do_not_import_commands() -> None:
         "from medjudge.cli import {name}\n"
         "print(sorted(module for module in sys.modules if module.startswith('medjudge.cli.')))"
     )
-    for name in ("answer", "evaluate", "validate", "refine", "distill", "report", "export", "data", "annotate"):
+    for name in ("answer", "evaluate", "validate", "refine", "distill", "report", "data", "annotate"):
         done = subprocess.run(
             [sys.executable, "-c", code.format(name=name)], capture_output=True, text=True, check=True
         )

@@ -105,7 +105,6 @@ def test_no_command_looks_up_a_name_and_next_commands_work_as_printed(tiny_encod
         "annotate export r --rater a --each 5",
         "annotate pairs export r --rater a",
         "annotate items export r --rater a",
-        "export inspect r --out logs",
         "pack --judge similarity --benchmark sample --out bundle.tar",
         "unpack bundle.tar --out unpacked",
     ]

@@ -15,7 +15,6 @@ from medjudge.files import appending, write_whole
 from medjudge.records import Answer
 from medjudge.report import plots
 from medjudge.report.drawing import Plot, drawn
-from medjudge.report.inspect_logs import write_inspect_logs
 from medjudge.store import Run, append_lines, write_records
 
 PRECIOUS = "precious\n{half a line"
@@ -117,7 +116,7 @@ def test_only_the_owner_can_read_scores_and_answers(
     assert _mode(run.manifest_file) == 0o644
 
 
-def test_scores_plots_and_logs_are_for_their_owner(
+def test_scores_and_plots_are_for_their_owner(
     sample_run: Path,
     tmp_path: Path,
     tiny_similarity: Path,
@@ -138,13 +137,11 @@ def test_scores_plots_and_logs_are_for_their_owner(
     before = os.umask(0o022)
     try:
         plots.write_plots(tmp_path / "plots", [run])
-        logs = write_inspect_logs(run, "similarity", tmp_path / "logs")
     finally:
         os.umask(before)
-    for folder in (tmp_path / "plots", tmp_path / "logs"):
-        assert _mode(folder) == 0o700
-        assert {_mode(file) for file in folder.iterdir()} == {0o600}
-    assert sorted(logs) == sorted((tmp_path / "logs").iterdir())
+    folder = tmp_path / "plots"
+    assert _mode(folder) == 0o700
+    assert {_mode(file) for file in folder.iterdir()} == {0o600}
 
 
 @contextmanager

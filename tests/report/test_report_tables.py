@@ -1,10 +1,8 @@
-"""`medjudge report --format` and `medjudge export inspect` as a user calls them."""
+"""`medjudge report --format` as a user calls it."""
 
 import io
 import json
 import shutil
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -103,23 +101,3 @@ def test_three_runs_of_one_folder_name_and_model_all_stand_on_the_leaderboard(me
     assert set(board["models"]) == {f"{name}/{model}" for name in names for model in models}
     table = medjudge("report", *all_runs, "--format", "markdown", "--table", "leaderboard").stdout
     assert table.count("/model-a |") == 3
-
-
-def test_without_inspect_one_line_says_how_to_get_it(medjudge, judged, monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "inspect_ai", None)
-    refused(medjudge("export", "inspect", judged.path), "pip install 'medjudge[inspect]'")
-    assert not (judged.path / "inspect").exists()
-
-
-def test_export_inspect_writes_a_log_a_model(medjudge: Callable[..., object], judged: Run, tmp_path: Path) -> None:
-    pytest.importorskip("inspect_ai", reason="inspect-ai is not installed; pip install 'medjudge[inspect]'")
-    done = medjudge("export", "inspect", judged.path, "--json")
-    assert done.returncode == 0, done.stderr
-    written = json.loads(done.stdout)["written"]
-    assert [Path(path).parent for path in written] == [judged.path / "inspect"] * 5
-    assert all(Path(path).is_file() for path in written)
-    exported = medjudge("export", "inspect", judged.path, "--out", "logs", "--judge", "mine")
-    assert "inspect view --log-dir logs" in exported.stdout
-    refused(medjudge("export", "inspect", judged.path, "--out", "one.eval"), "5 models answered", "name a folder")
-    refused(medjudge("export", "inspect", judged.path, "--judge", "nobody"), "one of mine")
-    refused(medjudge("export", "inspect", tmp_path / "none"), "not a run folder")
