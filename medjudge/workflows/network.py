@@ -7,7 +7,6 @@ import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
@@ -18,9 +17,13 @@ from medjudge.errors import InputError, notify
 from medjudge.offline import is_loopback
 
 if TYPE_CHECKING:
+    import uvicorn
     from fastapi import FastAPI
 
 LOOPBACK_HOST = "127.0.0.1"
+MOST_CONNECTIONS = 400
+"""Connections at a time; a request on a further one is answered with 503."""
+_LONGEST_HEADER = 16 << 10
 _EVERYWHERE = ("0.0.0.0", "::")
 _UNENCRYPTED = """\
 WARNING: no TLS. {content} cross the network unencrypted:
@@ -85,29 +88,30 @@ class Listener(NamedTuple):
 
     def serve(self, app: "FastAPI") -> None:
         """Serves an app until Ctrl-C; requests that take longer than two seconds from then on are cut short."""
+        server = self.server(app)
+        # A request that the end cuts short is no error of the app's.
+        logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
+        with suppress(KeyboardInterrupt):
+            server.run(sockets=[self.socket])  # KeyboardInterrupt is not raised where our shell ignores Ctrl-C
+
+    def server(self, app: "FastAPI") -> "uvicorn.Server":
+        """The server of an app, with limits that keep it from running out of files or memory."""
         import uvicorn
 
-        from medjudge.workflows.connections import Door, GuardedProtocol, repetitions_dropped
-
-        door = Door(self.socket)
-        # No access log: it would contain the tokens of links. The loop is Python's, because uvloop accepts by itself.
         config = uvicorn.Config(
             app,
-            http=partial(GuardedProtocol, door=door),  # type: ignore[arg-type]
+            http="h11",
             ws="none",
-            loop="asyncio",
             log_level="warning",
-            access_log=False,
+            access_log=False,  # it would contain the tokens of links
             server_header=False,
+            limit_concurrency=MOST_CONNECTIONS,
+            h11_max_incomplete_event_size=_LONGEST_HEADER,
             timeout_graceful_shutdown=2,
             ssl_certfile=self.network.certificate,
             ssl_keyfile=self.network.key,
         )
-        server = uvicorn.Server(config)
-        # A request that the end cuts short is no error of the app's.
-        logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
-        with repetitions_dropped("uvicorn.error", "asyncio"), suppress(KeyboardInterrupt):
-            server.run(sockets=[door])  # KeyboardInterrupt is not raised where our shell ignores Ctrl-C
+        return uvicorn.Server(config)
 
 
 def listen(network: Network) -> Listener:

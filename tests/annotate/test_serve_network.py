@@ -3,9 +3,11 @@
 import datetime
 import ipaddress
 import json
+import socket
 import ssl
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from http.cookiejar import CookieJar
@@ -27,6 +29,7 @@ from medjudge.annotate.serve import annotation_app
 from medjudge.annotate.tasks import VERDICTS
 from medjudge.errors import InputError
 from medjudge.store import Run
+from medjudge.workflows import network as network_module
 from medjudge.workflows.annotate import export_verdict_forms
 from medjudge.workflows.annotation_pages import AnnotationPages, open_pages
 from medjudge.workflows.network import Network
@@ -155,13 +158,7 @@ def serving() -> Iterator[Callable[[AnnotationPages], None]]:
     started: list[tuple[uvicorn.Server, threading.Thread]] = []
 
     def serve(pages: AnnotationPages) -> None:
-        config = uvicorn.Config(
-            pages._app,
-            log_level="warning",
-            ssl_certfile=pages.listener.network.certificate,
-            ssl_keyfile=pages.listener.network.key,
-        )
-        server = uvicorn.Server(config)
+        server = pages.listener.server(pages._app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [pages.listener.socket]})
         thread.start()
         started.append((server, thread))
@@ -172,6 +169,30 @@ def serving() -> Iterator[Callable[[AnnotationPages], None]]:
     for server, thread in started:
         server.should_exit = True
         thread.join()
+
+
+def test_a_crowd_of_connections_is_answered_503_until_it_leaves(
+    run: Run, serving: Callable[[AnnotationPages], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(network_module, "MOST_CONNECTIONS", 5)
+    pages = open_pages(run)
+    serving(pages)
+    address = pages.listener.socket.getsockname()
+    crowd = [socket.create_connection(address) for _ in range(5)]
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with pytest.raises(urllib.error.HTTPError, match="503"):
+        opener.open(pages.links["dr-a"].link, timeout=20)
+    for connection in crowd:
+        connection.close()
+    assert opener.open(pages.links["dr-a"].link, timeout=20).status == 200
+
+
+def test_a_header_without_end_is_refused(run: Run, serving: Callable[[AnnotationPages], None]) -> None:
+    pages = open_pages(run)
+    serving(pages)
+    with socket.create_connection(pages.listener.socket.getsockname(), timeout=20) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: " + b"x" * (1 << 15))
+        assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
 
 
 def test_tls_by_certificate_files(
