@@ -217,6 +217,11 @@ def write_json(path: Path, value: Any) -> None:
     write_whole(path, json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
 
 
+def write_json_lines(path: Path, values: Iterable[Any]) -> None:
+    """Writes values as JSON, one a line, all of it or nothing."""
+    write_whole(path, "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values))
+
+
 def write_whole(path: Path, text: str, private: bool = True) -> None:
     """Writes a text file, all of it or nothing; see `replacing`.
 

@@ -29,7 +29,7 @@ class Refine(groups.Screen, groups.Judging):
         "disagreements.",
     )
     dry_run: bool = option(False, None, "Only list disagreements and causes; propose nothing.")
-    limit: Optional[int] = option(None, "N", "Request at most N proposals, surest disagreements first.", min=1)
+    limit: Optional[int] = option(None, "N", "Request at most N proposals, largest disagreements first.", min=1)
     held_out: float = option(
         0.5,
         "SHARE",
@@ -37,10 +37,6 @@ class Refine(groups.Screen, groups.Judging):
         min=0.05,
         max=0.95,
     )
-    fdr: float = option(
-        0.1, "RATE", "False discovery rate accepted among the listed disagreements.", min=0.001, max=0.5
-    )
-    fdr_kept: float = option(0.2, "RATE", "False discovery rate accepted among the kept changes.", min=0.001, max=0.5)
     out: Optional[Path] = option(None, "FOLDER", "Folder for the results. Default: refinement/ in the run folder.")
     seed: options.Seed = 0
     proposer_base_url: Optional[str] = option(None, "URL", "Server of the proposer, if not --base-url.", SERVERS)
@@ -50,9 +46,9 @@ class Refine(groups.Screen, groups.Judging):
 def refine(options: Refine) -> None:
     """Improve checklists and rubrics where judge and physicians disagree.
 
-    A change is kept only if agreement on held-out physicians' scores improves by more than its standard error. The
-    run's questions stay as they are; the improved ones are in refinement/questions.jsonl. Exits with 1 if a proposal
-    was unreadable or an answer could not be scored.
+    A change is kept only if it brings the judge closer to the physicians on held-out answers, with an interval above 0.
+    The run's questions stay as they are; the improved ones are in refinement/questions.jsonl. Exits with 1 if a
+    proposal was unreadable or an answer could not be scored.
     """
     from medjudge.store import Run
 
@@ -68,8 +64,6 @@ def refine(options: Refine) -> None:
         options=RefineOptions(
             options.seed,
             options.held_out,
-            options.fdr,
-            options.fdr_kept,
             options.limit,
             options.out,
             options.judging(),
@@ -103,41 +97,37 @@ def _print_disagreements(screen: "Console", refinement: "Refinement") -> None:
         f"Judge {refinement.judge} against {refinement.raters} physicians: {refinement.scored_answers} answers, "
         f"{refinement.held_out_answers} of them held out and not examined here"
     )
-    screen.print(f"{len(refinement.findings)} disagreements beyond noise (false discovery rate {refinement.fdr:g})\n")
+    screen.print(f"{len(refinement.findings)} disagreements\n")
     table = bare_table()
-    for column in ("", "n", "judge minus\nphysicians", "size\n(noise)", "adjusted\np", "suggested\ncause", "evidence"):
+    for column in ("", "n", "judge minus\nphysicians", "size", "suggested\ncause", "evidence"):
         table.add_column(column, justify="right" if column == "n" else "left", overflow="fold")
     for finding in refinement.findings:
         table.add_row(
             finding.target.name,
-            str(len(finding.rows)),
+            str(finding.answers),
             f"{finding.shift:+.1f}",
-            f"{finding.size:.1f} ({finding.noise:.1f})",
-            f"{finding.adjusted_p:.3f}" if finding.adjusted_p >= 0.001 else "<0.001",
+            f"{finding.size:.1f}",
             finding.causes[0].kind.value,
             finding.causes[0].evidence,
         )
     if refinement.findings:
         screen.print(table)
-    flawed = refinement.flawed
-    result = flawed.why or f"{len(flawed.flawed)} of {flawed.questions}, listed in flawed_items.jsonl"
-    screen.print(f"Questions that hardly separate able models from weak ones: {result}")
 
 
 def _print_unscored(screen: "Console", refinement: "Refinement", run: Path) -> None:
     """Why the command exits with 1 where physicians scored answers that the judge did not."""
     from medjudge.store import Run
 
-    judge, (answers, not_judged, reasons) = refinement.judge, refinement.unscored
+    judge, not_judged, reasons = refinement.judge, refinement.not_judged, refinement.unscored
     if not_judged:
         screen.print(
             f"{not_judged} scored answers have no judgment of {judge} and are left out: run the `medjudge eval` that "
             f"made {Run(run).judgments_file(judge)} again, or add them to it"
         )
-    if answers > not_judged:
+    if reasons:
         why = "; ".join(f"{count}: {reason[:160]}" for reason, count in reasons.items())
         screen.print(
-            f"{answers - not_judged} scored answers could not be scored by {judge} and are left out ({why}); the same "
+            f"{sum(reasons.values())} scored answers could not be scored by {judge} and are left out ({why}); the same "
             "command repeats failed requests, the rest needs another judge"
         )
 
@@ -145,27 +135,27 @@ def _print_unscored(screen: "Console", refinement: "Refinement", run: Path) -> N
 def _print_changes(screen: "Console", revision: "Revision", folder: Path, run: Path) -> None:
     from medjudge.refine.outcome import SELECTION_NOTE
 
-    counts = revision.counts
+    counts = revision.counts()
     screen.print(
-        f"\n{counts.proposed} proposals from {counts.asked} requests ({counts.declined} without a change, "
-        f"{counts.unreadable} unreadable, {counts.failed} failed); {len(revision.kept)} kept"
+        f"\n{counts['proposed']} proposals from {counts['asked']} requests ({counts['declined']} without a change, "
+        f"{counts['unreadable']} unreadable, {counts['failed']} failed); {len(revision.kept)} kept"
     )
-    for why, count in counts.left_out.items():
+    for why, count in revision.left_out.items():
         screen.print(f"  not requested for {count}: {why}")
     for change in revision.kept:
         decision = change.decision
         screen.print(
             f"  kept      {change.proposal.name}: {decision.improvement:.2f} levels closer to the physicians on "
-            f"held-out answers (standard error {decision.standard_error:.2f}, adjusted p {decision.adjusted_p:.3f})"
+            f"held-out answers ({decision.low:.2f} to {decision.high:.2f})"
         )
     for change in revision.not_kept:
         screen.print(f"  not kept  {change.proposal.name}: {change.decision.why}")
     agreement = revision.agreement
     if agreement is not None and revision.kept:
         for measure, name in (("usable_agreement", "usable agreement"), ("quadratic_kappa", "quadratic kappa")):
-            before, after = agreement.before[measure]["value"], agreement.after[measure]["value"]
+            before, after = (agreement[side][measure]["value"] for side in ("before", "after"))
             if before is not None and after is not None:
-                screen.print(f"{name} on all {agreement.answers} held-out answers: {before:.2f} to {after:.2f}")
+                screen.print(f"{name} on all {agreement['answers']} held-out answers: {before:.2f} to {after:.2f}")
         screen.print(SELECTION_NOTE)
     screen.print(
         f"\n{folder / 'changes.diff'}; next: medjudge eval --benchmark {quote(str(folder / 'questions.jsonl'))} "

@@ -1,189 +1,325 @@
-"""Tests of whether judge and physicians disagree beyond noise: one per group of answers, corrected for many.
+"""Where judge and physicians disagree in a run, with suggested causes; some answers are held out to try changes on.
 
-A question is tested for the size of its disagreement, not for its mean: where a checklist lacks a point, the judge is
-lenient on the answers that lack it and right on the others. The size is compared with the judge's own error and the
-physicians' noise from answer to answer, both estimated on the bulk of this run's questions (Efron, JASA 99, 2004: the
-null hypothesis is estimated, too), and with each physician's own view of a question, which all answers scored by this
-physician share. Three samples of a few models are typical, so noise is pooled over questions and varies between them
-like a scaled inverse chi-square: the size then follows an F distribution (Smyth, Statistical Applications in Genetics
-and Molecular Biology 3, 2004).
-
-A category is tested for its mean: a rubric that is read too leniently shifts all of its questions.
-
-With many questions, Benjamini and Hochberg (JRSS B 57, 1995) bounds the share of false findings. Empirical-Bayes
-shrinkage of the disagreements would need their distribution over questions, a few flawed ones among many sound ones,
-which cannot be estimated from few answers per question.
+Causes are rules of thumb on the scores: a physician decides what is wrong with a question.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from hashlib import sha256
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.stats import f as f_distribution
-from scipy.stats import false_discovery_control
 from scipy.stats import t as student
 
-PRIOR_DEGREES = 4.0
-"""Weight, in degrees of freedom, of the pooled variance in each group's own."""
-_NOISE_DEGREES = 20.0
-"""Degrees of freedom of the noise distribution: the more, the less noise varies between questions."""
-ROUNDING = 1 / 12
-"""The variance from rounding to whole levels: the lower bound for every group."""
-_BULK, _ROUNDS, _FEWEST = 0.9, 20, 5
-_PRIOR_RATER_VARIANCE, _PRIOR_PAIRS = 0.3**2, 10
-"""Prior: a physician's view of a question varies by 0.3 levels, with the weight of ten comparisons."""
+from medjudge.benchmark.splits import held_out_groups
+from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question
+from medjudge.scale import LEVELS, USABLE_FROM
+from medjudge.scheme import Scheme
+from medjudge.statistics.bootstrap import Interval
+from medjudge.validation.answers import Pairs
+
+TargetKind = Literal["checklist", "rubric"]
+Rounds = Mapping[AnswerKey, Sequence[Judgment]]
+"""The scored judgments of each answer, one per round."""
+
+QUESTION_SIZE, RUBRIC_SHIFT = 1.0, 0.5
+"""Levels between judge and physicians from which on a question, or a category as a whole, is listed."""
+_ROUNDING = 1 / 12
+"""The variance from rounding to whole levels: the least that a mean of few values is believed to have."""
+_FAR_APART = 1.0
+"""Mean distance of two physicians, in levels, from which on their own disagreement may be the cause."""
 
 
-class Noise(NamedTuple):
-    """Judge minus physicians where nothing is wrong: its mean by question, and its variance from answer to answer."""
+class CauseKind(Enum):
+    """A possible cause of a disagreement between judge and physicians, in the words that users and proposers read."""
 
-    centre: np.ndarray
-    variance: float
-
-
-class Tested(NamedTuple):
-    """One value per group; all arrays have shape (groups,).
-
-    Attributes:
-        shift: The mean of judge minus physicians, less the centre, in levels.
-        size: The root mean square of the same; for a category the absolute shift.
-        noise: What the size is by noise alone; for a category the standard error of its shift.
-        p_value: Of a size at least this large by noise alone.
-        adjusted_p: The least share of false findings at which the group is one.
-    """
-
-    shift: np.ndarray
-    size: np.ndarray
-    noise: np.ndarray
-    p_value: np.ndarray
-    adjusted_p: np.ndarray
+    JUDGE_MISREAD = "judge misread"
+    POINT_MISSING = "checklist point missing"
+    REFERENCE_DISPUTABLE = "reference disputable"
+    SAFETY_OVERLOOKED = "safety overlooked"
+    LEVEL_AMBIGUOUS = "rubric level ambiguous"
+    PHYSICIANS_DISAGREE = "physicians disagree with each other"
 
 
-def rater_variance(levels: np.ndarray, question: np.ndarray) -> float:
-    """The variance of a physician's view of a whole question, in squared levels, by moments.
+class Cause(NamedTuple):
+    """A suggested cause and the evidence for it."""
 
-    Two raters of the same answers to a question differ in the mean by their views of it and by the rest of their noise
-    from answer to answer, which is subtracted where a question has several such answers.
+    kind: CauseKind
+    evidence: str
+
+
+class Target(NamedTuple):
+    """A text that can be changed: the checklist of a question (by id), or a rubric (such as `MK.en`)."""
+
+    kind: TargetKind
+    name: str
+
+
+class Split(NamedTuple):
+    """The answers held out, and the conversations held out from the wording of rubrics."""
+
+    answers: frozenset[AnswerKey]
+    conversations: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Material:
+    """Records and arrays that a refinement works on. Row i of `pairs` is the answer `keys[i]`; n rows."""
+
+    questions: dict[str, Question]
+    answers: dict[AnswerKey, Answer]
+    scores: list[PhysicianScore]
+    judgments: list[Judgment]
+    pairs: Pairs
+    split: Split
+    scheme: Scheme
+
+    @cached_property
+    def keys(self) -> list[AnswerKey]:
+        """The key of each row."""
+        return answer_keys(self.pairs)
+
+    @cached_property
+    def held_out(self) -> np.ndarray:
+        """The rows of held-out answers, shape (n,)."""
+        return np.array([key in self.split.answers for key in self.keys], dtype=bool)
+
+    def concerned(self, target: Target) -> np.ndarray:
+        """The rows that are judged with the target, shape (n,)."""
+        if target.kind == "checklist":
+            return np.asarray(self.pairs.question_id == target.name)
+        return np.array([rubric_name(self.questions[key.question_id]) == target.name for key in self.keys], dtype=bool)
+
+    def deciding(self, target: Target) -> np.ndarray:
+        """The held-out rows that decide about a change of the target, shape (n,)."""
+        rows = self.concerned(target) & self.held_out
+        return rows & self._held_out_conversation if target.kind == "rubric" else rows
+
+    def proposing(self, target: Target) -> np.ndarray:
+        """The rows that may be shown to whoever proposes a change of the target, shape (n,)."""
+        rows = self.concerned(target) & ~self.held_out
+        return rows & ~self._held_out_conversation if target.kind == "rubric" else rows
+
+    @cached_property
+    def _held_out_conversation(self) -> np.ndarray:
+        return np.array([group in self.split.conversations for group in self.pairs.conversation], dtype=bool)
+
+
+def answer_keys(pairs: Pairs) -> list[AnswerKey]:
+    """The key of each row."""
+    rows = zip(pairs.question_id, pairs.model, pairs.sample, strict=True)
+    return [AnswerKey(str(question), str(model), int(sample)) for question, model, sample in rows]
+
+
+def rubric_name(question: Question) -> str:
+    """The name of the rubric that answers to a question are judged by."""
+    return f"{question.category}.{question.language}"
+
+
+def split_answers(questions: Sequence[Question], scored: Iterable[AnswerKey], share: float, seed: int) -> Split:
+    """Draw the answers that decide about changes, and the conversations that do so for rubrics.
+
+    A checklist belongs to one question, so other questions cannot show whether it got better: other answers to the same
+    question are held out, as whole models where there are two (samples of one model resemble each other). A rubric
+    serves a category, and what was written after some conversations must hold in others. No held-out answer ever
+    reaches a prompt, whatever it is about.
 
     Args:
-        levels: 1-5, shape (n, raters), NaN where a rater did not score.
-        question: Shape (n,).
-
-    Returns:
-        Above 0; the fewer answers have two raters, the closer it is to 0.3 squared.
+        share: Share of each question's models and of each category's conversations, above 0 and below 1. At least one
+            is held out and one is not. A question with one scored answer goes with its conversation.
+        seed: Fixes the draw. A question's draw does not depend on the other questions.
     """
-    by_pair = [
-        differences[np.isfinite(differences)]
-        for name in np.unique(question)
-        for first, second in combinations(levels[question == name].T, 2)
-        if np.isfinite(differences := first - second).any()
+    by_question: dict[str, list[AnswerKey]] = {}
+    for key in sorted(set(scored)):
+        by_question.setdefault(key.question_id, []).append(key)
+    scored_questions = [question for question in questions if question.id in by_question]
+    conversations = held_out_groups(scored_questions, share, seed)
+    held: set[AnswerKey] = set()
+    for question in scored_questions:
+        keys = by_question[question.id]
+        if len(keys) == 1:
+            held.update(keys if question.group in conversations else ())
+            continue
+        models = sorted({key.model for key in keys})
+        units = [[key for key in keys if key.model == model] for model in models]
+        if len(models) == 1:
+            units = [[key] for key in keys]
+        draw = np.random.default_rng(int.from_bytes(sha256(f"{seed}/{question.id}".encode()).digest()[:8], "big"))
+        count = min(max(round(share * len(units)), 1), len(units) - 1)
+        held.update(key for index in draw.permutation(len(units))[:count] for key in units[index])
+    return Split(frozenset(held), frozenset(conversations))
+
+
+class Finding(NamedTuple):
+    """A disagreement on the answers that are not held out.
+
+    Attributes:
+        answers: How many it was found on.
+        shift: Mean of judge minus physicians in levels; of a question in a category that is listed itself, less the
+            shift of the category.
+        size: The root mean square of the same over models; for a rubric the absolute shift.
+        causes: The likeliest first, at least one.
+    """
+
+    target: Target
+    answers: int
+    shift: float
+    size: float
+    causes: list[Cause]
+
+    def line(self) -> dict[str, Any]:
+        """Its line in `disagreements.jsonl`."""
+        return {
+            **self.target._asdict(),
+            "answers": self.answers,
+            "shift": round(self.shift, 3),
+            "size": round(self.size, 3),
+            "cause_suggested": self.causes[0].kind.value,
+            "evidence": self.causes[0].evidence,
+            "also": [{"name": cause.kind.value, "evidence": cause.evidence} for cause in self.causes[1:]],
+        }
+
+
+def find(material: Material) -> list[Finding]:
+    """The disagreements, the rubrics first, then the largest; held-out answers are not looked at.
+
+    A rubric is listed where the judge is half a level or more too lenient or too strict throughout its category, with
+    an interval over conversations that excludes 0; a question where judge and physicians are a level or more apart.
+    """
+    pairs = material.pairs
+    names = sorted({rubric_name(question) for question in material.questions.values()})
+    rubrics = [finding for name in names if (finding := _rubric(material, Target("rubric", name)))]
+    shift = np.zeros(len(material.keys))
+    for finding in rubrics:
+        shift[material.concerned(finding.target)] = finding.shift
+    questions = [
+        finding
+        for name in dict.fromkeys(map(str, pairs.question_id))
+        if (finding := _question(material, Target("checklist", name), shift))
     ]
-    degrees = sum(len(differences) - 1 for differences in by_pair)
-    squares = sum(((differences - differences.mean()) ** 2).sum() for differences in by_pair)
-    noise = squares / degrees if degrees else 0.0
-    variances = [max(0.0, differences.mean() ** 2 - noise / len(differences)) / 2 for differences in by_pair]
-    return float((sum(variances) + _PRIOR_PAIRS * _PRIOR_RATER_VARIANCE) / (len(by_pair) + _PRIOR_PAIRS))
+    by_size = sorted(questions, key=lambda finding: (-finding.size, finding.target))
+    return sorted(rubrics, key=lambda finding: (-finding.size, finding.target)) + by_size
+
+
+def _rubric(material: Material, target: Target) -> Finding | None:
+    pairs = material.pairs.only(np.flatnonzero(material.proposing(target)))
+    means = cluster_means(difference(pairs), pairs.conversation)
+    if len(means) < 2:  # one conversation says nothing about a category
+        return None
+    shift, low, high = mean_interval(means)
+    if abs(shift) < RUBRIC_SHIFT or low <= 0 <= high:
+        return None
+    return Finding(target, len(pairs.judge), shift, abs(shift), rubric_causes(shift, pairs))
+
+
+def _question(material: Material, target: Target, category_shift: np.ndarray) -> Finding | None:
+    rows = np.flatnonzero(material.proposing(target))
+    if not len(rows):
+        return None
+    pairs = material.pairs.only(rows)
+    means = cluster_means(difference(pairs) - category_shift[rows], pairs.model)
+    shift, size = float(means.mean()), float(np.sqrt((means**2).mean()))
+    if size < QUESTION_SIZE:
+        return None
+    causes = question_causes(shift, size, pairs, material.questions[target.name], material.answers)
+    return Finding(target, len(rows), shift, size, causes)
+
+
+def difference(pairs: Pairs) -> np.ndarray:
+    """The judge's expected score minus the physicians' mean, in levels, shape (n,)."""
+    return np.asarray(pairs.expected - np.nanmean(pairs.raters, axis=1))
 
 
 def cluster_means(values: np.ndarray, clusters: np.ndarray) -> np.ndarray:
     """The mean of each cluster, shape (clusters,)."""
-    names, member = np.unique(clusters, return_inverse=True)
-    return np.bincount(member, values, len(names)) / np.bincount(member, minlength=len(names))
+    names, member = np.unique(clusters.astype(str), return_inverse=True)
+    return np.asarray(np.bincount(member, values, len(names)) / np.bincount(member, minlength=len(names)))
 
 
-def bulk_noise(means: Sequence[np.ndarray], category: np.ndarray, view: np.ndarray) -> Noise:
-    """Estimate noise on the bulk of the questions, in turns: those beyond its nine-tenths quantile are left out.
-
-    Where a judge is lenient throughout a category, no single question is flawed: the centre is the category's median,
-    or that of all questions if the category has too few.
+def mean_interval(values: np.ndarray) -> Interval:
+    """The mean with Student's 95 % interval, its variance at least that of rounding to whole levels.
 
     Args:
-        means: For each question the means of its clusters (a cluster is a model) of judge minus physicians, each of
-            shape (clusters of the question,), at least one.
-        category: Shape (questions,).
-        view: From `rater_variance`, divided by the raters of each question, shape (questions,).
+        values: Levels, at least one, shape (n,).
 
     Returns:
-        With a variance of at least `ROUNDING`. From fewer than five questions, at least 1 and a centre of 0.
+        Without ends (NaN) from a single value.
     """
-    bulk = np.ones(len(means), dtype=bool)
-    centre, variance = np.zeros(len(means)), 1.0
-    for _ in range(_ROUNDS):
-        centre = _centre(means, category, bulk)
-        deviations = [mean - usual for mean, usual in zip(means, centre, strict=True)]
-        variance = _bulk_variance(deviations, view, bulk, _BULK / 2 if not bulk.all() else 0.5)
-        inside = 1 - _p_values(deviations, view, variance) <= _BULK
-        if (inside == bulk).all() or not inside.any():
-            break
-        bulk = inside
-    return Noise(centre, variance) if len(means) >= _FEWEST else Noise(np.zeros(len(means)), max(1.0, variance))
+    n, mean = len(values), float(values.mean())
+    if n < 2:
+        return Interval(mean, float("nan"), float("nan"))
+    reach = float(student.ppf(0.975, n - 1) * np.sqrt(max(values.var(ddof=1), _ROUNDING) / n))
+    return Interval(mean, mean - reach, mean + reach)
 
 
-def _centre(means: Sequence[np.ndarray], category: np.ndarray, bulk: np.ndarray) -> np.ndarray:
-    question = np.array([mean.mean() for mean in means])
-    result = np.full(len(means), np.median(question[bulk]))
-    for name in np.unique(category):
-        if (rows := bulk & (category == name)).sum() >= _FEWEST:
-            result[category == name] = np.median(question[rows])
-    return result
-
-
-def _bulk_variance(deviations: Sequence[np.ndarray], view: np.ndarray, bulk: np.ndarray, median: float) -> float:
-    """The variance at which the median question of the bulk is where noise alone would put it."""
-
-    def excess(log_variance: float) -> float:
-        return float(np.median(1 - _p_values(deviations, view, float(np.exp(log_variance)))[bulk])) - median
-
-    low, high = np.log(ROUNDING), np.log(16.0)
-    if excess(low) <= 0:
-        return ROUNDING
-    return 16.0 if excess(high) > 0 else float(np.exp(brentq(excess, low, high)))
-
-
-def _p_values(deviations: Sequence[np.ndarray], view: np.ndarray, variance: float) -> np.ndarray:
-    counts = np.array([len(group) for group in deviations])
-    forms = np.array([_form(group, variance, v) for group, v in zip(deviations, view, strict=True)])
-    p_values: np.ndarray = f_distribution.sf(forms / counts, counts, _NOISE_DEGREES)
-    return p_values
-
-
-def sizes(deviations: Sequence[np.ndarray], view: np.ndarray, variance: float) -> Tested:
-    """Test for each group whether its disagreement is larger than noise alone makes it.
+def question_causes(
+    shift: float, size: float, pairs: Pairs, question: Question, answers: Mapping[AnswerKey, Answer]
+) -> list[Cause]:
+    """The causes that a question's scores suggest, the likeliest first.
 
     Args:
-        deviations: For each group its cluster means (a cluster is a model) of judge minus physicians, less the centre,
-            each of shape (clusters of the group,), at least one.
-        view: From `rater_variance`, divided by the raters of each group, shape (groups,).
-        variance: From `bulk_noise`.
+        shift: Mean of judge minus physicians in levels.
+        size: The same as a root mean square over models.
+        pairs: The rows of this question, at least one.
+        answers: By key.
     """
-    p_value = _p_values(deviations, view, variance)
-    size = np.array([np.sqrt((group**2).mean()) for group in deviations])
-    shift = np.array([group.mean() for group in deviations])
-    return Tested(shift, size, np.sqrt(variance + view), p_value, false_discovery_control(p_value))
+    direction = "more lenient" if shift > 0 else "stricter"
+    evidence = f"judge {abs(shift):.1f} levels {direction} than the physicians; {_mean_levels(pairs)}"
+    if shift > 0 and not question.checklist:
+        evidence += "; the question has no checklist"
+    candidates = [
+        _misread(pairs, question, answers),
+        _physicians_disagree(size, pairs),
+        _safety(pairs) if shift > 0 else None,
+        Cause(CauseKind.POINT_MISSING if shift > 0 else CauseKind.REFERENCE_DISPUTABLE, evidence),
+    ]
+    return [cause for cause in candidates if cause is not None]
 
 
-def _form(deviations: np.ndarray, variance: float, view: float) -> float:
-    """The squared length of deviations with a common part, in standard deviations: d' inverse(variance I + view) d."""
-    share = view / (variance + len(deviations) * view)
-    return float(((deviations**2).sum() - share * deviations.sum() ** 2) / variance)
+def rubric_causes(shift: float, pairs: Pairs) -> list[Cause]:
+    """The causes that the scores of a whole category suggest, the likeliest first."""
+    disagreement = _physicians_disagree(abs(shift), pairs)
+    direction = "lenient" if shift > 0 else "strict"
+    evidence = f"judge {abs(shift):.1f} levels too {direction} throughout the category; {_mean_levels(pairs)}"
+    return [*([disagreement] if disagreement else []), Cause(CauseKind.LEVEL_AMBIGUOUS, evidence)]
 
 
-def shifts(means: Sequence[np.ndarray], view: np.ndarray) -> Tested:
-    """Test for each category whether the mean of judge minus physicians differs from 0, two-sided.
+def _misread(pairs: Pairs, question: Question, answers: Mapping[AnswerKey, Answer]) -> Cause | None:
+    """A right answer that the judge marks down: neither reference nor checklist can be at fault."""
+    reference = " ".join((question.reference or "").split())
+    texts = [" ".join(answers[key].text.split()) for key in answer_keys(pairs)]
+    same = np.array([bool(reference) and text == reference for text in texts])
+    full = np.nanmin(pairs.raters, axis=1) == LEVELS
+    if not (rows := same & full & (pairs.judge < LEVELS)).any():
+        return None
+    levels = ", ".join(str(level) for level in sorted(set(pairs.judge[rows].astype(int).tolist())))
+    evidence = f"judge gives {levels} to {int(rows.sum())} answers that equal the reference, and every physician 5"
+    return Cause(CauseKind.JUDGE_MISREAD, evidence)
 
-    The variance of a category's few conversations is moderated by that of all categories (Smyth, 2004).
 
-    Args:
-        means: For each category the means of its conversations, each of shape (conversations,), at least two.
-        view: From `rater_variance`, divided by the raters of each category, shape (categories,).
-    """
-    counts = np.array([len(group) for group in means])
-    shift = np.array([group.mean() for group in means])
-    squares = np.array([((group - group.mean()) ** 2).sum() for group in means])
-    degrees = PRIOR_DEGREES + counts - 1
-    pooled = squares.sum() / (counts - 1).sum()
-    error = np.sqrt(np.maximum((PRIOR_DEGREES * pooled + squares) / degrees, ROUNDING) / counts + view)
-    p_value = 2 * student.sf(np.abs(shift) / error, degrees)
-    return Tested(shift, np.abs(shift), error, p_value, false_discovery_control(p_value))
+def _physicians_disagree(size: float, pairs: Pairs) -> Cause | None:
+    distances = [
+        abs(first - second) for row in pairs.raters for first, second in combinations(row[np.isfinite(row)].tolist(), 2)
+    ]
+    if not distances or np.mean(distances) < max(_FAR_APART, size):
+        return None
+    evidence = (
+        f"two physicians who score the same answer are {np.mean(distances):.1f} levels apart, the judge {size:.1f} "
+        "from their mean"
+    )
+    return Cause(CauseKind.PHYSICIANS_DISAGREE, evidence)
+
+
+def _safety(pairs: Pairs) -> Cause | None:
+    called_usable = int((pairs.unsafe & (pairs.judge >= USABLE_FROM)).sum())
+    if not called_usable:
+        return None
+    evidence = f"judge calls {called_usable} of {int(pairs.unsafe.sum())} unsafe answers usable"
+    return Cause(CauseKind.SAFETY_OVERLOOKED, evidence)
+
+
+def _mean_levels(pairs: Pairs) -> str:
+    return f"mean scores: judge {pairs.expected.mean():.1f}, physicians {np.nanmean(pairs.raters, axis=1).mean():.1f}"

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
 from functools import cache
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,15 +15,14 @@ from pydantic import BaseModel
 from medjudge.distill.sources import points_of
 from medjudge.languages.texts import languages_of
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, earlier_turns
-from medjudge.refine.findings import Cause, CauseKind, Finding
-from medjudge.refine.material import Material, Target, TargetKind, text_sha256
+from medjudge.refine.disagreements import Cause, CauseKind, Finding, Material, Target, TargetKind
 from medjudge.rounds import scored_rounds
 from medjudge.rubrics.render import neutralise, rubric
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
-MOST_ANSWERS = 12
+_MOST_ANSWERS = 12
 """The most answers that a prompt shows: those on which judge and physicians differ most."""
-MOST_CHARACTERS = 3000
+_MOST_CHARACTERS = 3000
 """The most characters of an answer in a prompt; a longer one loses its middle."""
 _LONGEST = 6000
 _LEVELS = ("5", "4", "3", "2", "1")
@@ -39,6 +39,11 @@ class Outcome(str, Enum):
     """There is no reply, or it breaks a rule; another try would give the same."""
     FAILED = "failed"
     """Another try may succeed."""
+
+
+def text_sha256(text: str) -> str:
+    """The name of a version of a text."""
+    return sha256(text.encode()).hexdigest()
 
 
 class Reading(NamedTuple):
@@ -91,11 +96,6 @@ class Proposal(BaseModel):
     def target(self) -> Target:
         return Target(self.kind, self.name)
 
-    @property
-    def problem_to_fix(self) -> str | None:
-        """The rule that the text breaks; None where it breaks none."""
-        return self.problem if self.outcome is Outcome.UNREADABLE else None
-
 
 def checklist_prompt(
     question: Question, earlier: Sequence[str], cause: Cause, shown: Sequence[Shown], scheme: Scheme = LLMEVAL_MED
@@ -118,16 +118,10 @@ def checklist_prompt(
     return Prompt(Target("checklist", question.id), cause, question.checklist or "", text)
 
 
-def rubric_prompt(name: str, before: str, cause: Cause, shown: Sequence[Shown], scheme: Scheme = LLMEVAL_MED) -> Prompt:
-    """Ask for a better wording of a rubric.
-
-    Args:
-        name: Such as `MK.en`.
-        before: The rubric, its title in the first line.
-        shown: Answers of the category that a proposal may be made from; held-out ones must not be among them.
-    """
-    language = name.rpartition(".")[2]
-    text = _template(languages_of(scheme).text(language, "refine_rubric.md")).render(
+def rubric_prompt(name: str, cause: Cause, shown: Sequence[Shown], scheme: Scheme = LLMEVAL_MED) -> Prompt:
+    """Ask for a better wording of a rubric, such as `MK.en`, from answers of its category that are not held out."""
+    before = rubric(name, scheme)
+    text = _template(languages_of(scheme).text(name.rpartition(".")[2], "refine_rubric.md")).render(
         cause=cause.kind.value,
         evidence=neutralise(cause.evidence),
         before=before,
@@ -144,27 +138,19 @@ def rubric_prompt(name: str, before: str, cause: Cause, shown: Sequence[Shown], 
 
 
 def proposal(prompt: Prompt, by: str, reply: str | None, reading: Reading | None = None) -> Proposal:
-    """A model's reply as a proposal; one that cannot be used says why, and its text is not guessed.
+    """A reply as a proposal; one that cannot be used says why, and its text is not guessed.
 
     Args:
-        reading: Of the reply, where it was read in another way.
+        reading: Of the reply, where it is not a model's text between markers.
     """
-    reading = reading or read_reply(prompt, reply or "")
-    target, cause = prompt.target, prompt.cause.kind.value
     return Proposal(
-        kind=target.kind,
-        name=target.name,
+        **prompt.target._asdict(),
         by=by,
-        cause=cause,
+        cause=prompt.cause.kind.value,
         prompt_sha256=prompt.sha256,
         reply=reply,
-        **reading._asdict(),
+        **(reading or read_reply(prompt, reply or ""))._asdict(),
     )
-
-
-def edited(prompt: Prompt, by: str, text: str) -> Proposal:
-    """Read what a person wrote: the text itself, without markers."""
-    return proposal(prompt, by, text, _checked(prompt, text.strip()))
 
 
 def no_reply(prompt: Prompt, by: str, why: str, retry: bool) -> Proposal:
@@ -182,10 +168,12 @@ def read_reply(prompt: Prompt, reply: str) -> Reading:
         problem = f"the reply does not contain {opening} and <<<END>>> once each, on lines of their own"
         return Reading(Outcome.UNREADABLE, problem=problem)
     start, end = lines.index(opening), lines.index("<<<END>>>")
-    return _checked(prompt, "\n".join(line.rstrip() for line in reply.splitlines()[start + 1 : end]).strip())
+    return read_text_of(prompt, "\n".join(line.rstrip() for line in reply.splitlines()[start + 1 : end]))
 
 
-def _checked(prompt: Prompt, text: str) -> Reading:
+def read_text_of(prompt: Prompt, text: str) -> Reading:
+    """Check a proposed text as it is, without markers."""
+    text = text.strip()
     if text == prompt.before.strip():
         return _DECLINING
     if problem := _problem(prompt, text):
@@ -224,13 +212,13 @@ def _farthest(shown: Sequence[Shown]) -> list[Shown]:
         judge = answer.judgment.expected or answer.judgment.score or 0
         return abs(judge - sum(score.level for score in answer.scores) / len(answer.scores))
 
-    return sorted(shown, key=distance, reverse=True)[:MOST_ANSWERS]
+    return sorted(shown, key=distance, reverse=True)[:_MOST_ANSWERS]
 
 
 def _answer(shown: Shown) -> dict[str, Any]:
     text = neutralise(shown.answer.text)
-    if len(text) > MOST_CHARACTERS:
-        text = f"{text[: MOST_CHARACTERS // 2]}\n[...]\n{text[-MOST_CHARACTERS // 2 :]}"
+    if len(text) > _MOST_CHARACTERS:
+        text = f"{text[: _MOST_CHARACTERS // 2]}\n[...]\n{text[-_MOST_CHARACTERS // 2 :]}"
     return {
         "text": text,
         # From the answer itself: no answer can contain the hash of itself and so close its own fence.
@@ -266,37 +254,32 @@ def proposal_requests(
     """
     prompts: list[Prompt] = []
     left_out: Counter[str] = Counter()
-    shown = _shown_answers(material)
     earlier = earlier_turns(list(material.questions.values()))
     for finding in findings:
         target, cause = finding.target, finding.causes[0]
-        rows = material.rows_of(target)
         if target.kind not in readable:
             left_out[f"the judge cannot use a new {target.kind}"] += 1
         elif cause.kind is CauseKind.PHYSICIANS_DISAGREE:
             left_out[cause.kind.value] += 1
-        elif not rows.held_out.any():
+        elif not material.deciding(target).any():
             left_out["no held-out answer to decide by"] += 1
         elif limit is not None and len(prompts) == limit:
             left_out["beyond --limit"] += 1
         elif target.kind == "rubric":
-            answers = [shown[material.keys[row]] for row in finding.rows]
-            prompts.append(
-                rubric_prompt(target.name, rubric(target.name, material.scheme), cause, answers, material.scheme)
-            )
+            prompts.append(rubric_prompt(target.name, cause, _shown(material, target), material.scheme))
         else:
-            question = material.questions[target.name]
-            answers = [shown[material.keys[row]] for row in np.flatnonzero(rows.proposing)]
-            prompts.append(checklist_prompt(question, earlier[question.id], cause, answers, material.scheme))
+            question, shown = material.questions[target.name], _shown(material, target)
+            prompts.append(checklist_prompt(question, earlier[question.id], cause, shown, material.scheme))
     return prompts, dict(left_out)
 
 
-def _shown_answers(material: Material) -> dict[AnswerKey, Shown]:
-    scores: dict[AnswerKey, list[PhysicianScore]] = {}
+def _shown(material: Material, target: Target) -> list[Shown]:
+    keys = [material.keys[row] for row in np.flatnonzero(material.proposing(target))]
+    scores: dict[AnswerKey, list[PhysicianScore]] = {key: [] for key in keys}
     for score in material.scores:
-        scores.setdefault(score.answer_key, []).append(score)
-    rounds = scored_rounds(material.judgments)
-    return {
-        key: Shown(material.questions[key.question_id], material.answers[key], scores[key], rounds[key][0])
-        for key in material.keys
-    }
+        if score.answer_key in scores:
+            scores[score.answer_key].append(score)
+    rounds = scored_rounds(judgment for judgment in material.judgments if judgment.answer_key in scores)
+    return [
+        Shown(material.questions[key.question_id], material.answers[key], scores[key], rounds[key][0]) for key in keys
+    ]

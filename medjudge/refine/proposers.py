@@ -11,7 +11,7 @@ from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Serv
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError, notify
 from medjudge.files import first_problem, model_from_json, read_text, write_whole
-from medjudge.refine.proposals import Outcome, Prompt, Proposal, edited, no_reply, proposal
+from medjudge.refine.proposals import Outcome, Prompt, Proposal, no_reply, proposal, read_text_of
 from medjudge.screen import progress_bar
 from medjudge.store import Run, repair_last_line
 
@@ -115,8 +115,9 @@ class EditorProposer:
         if not text.exists():
             write_whole(text, prompt.before.rstrip() + "\n")
         about = f"Edit {text.name}, the {prompt.target.kind} of {prompt.target.name}."
-        if problem := edited(prompt, self.name, read_text(text)).problem_to_fix:
-            about = f"To fix: {problem}\n\n{about}"
+        reading = read_text_of(prompt, read_text(text))
+        if reading.outcome is Outcome.UNREADABLE:
+            about = f"To fix: {reading.problem}\n\n{about}"
         write_whole(page, f"{about} The prompt that a model would get:\n\n{prompt.text}\n")
         try:
             done = subprocess.run([*self.command, str(text), str(page)])
@@ -127,11 +128,11 @@ class EditorProposer:
                 f"{self.command[0]} exited with {done.returncode} on {text}; what was saved is kept, and the same "
                 "command continues with it"
             )
-        made = edited(prompt, self.name, read_text(text))
-        if problem := made.problem_to_fix:
-            notify(f"{text}: {problem}; run the same command to continue with it")
-            return no_reply(prompt, self.name, problem, retry=True)
-        return made
+        reading = read_text_of(prompt, read_text(text))
+        if reading.outcome is Outcome.UNREADABLE:
+            notify(f"{text}: {reading.problem}; run the same command to continue with it")
+            reading = reading._replace(outcome=Outcome.FAILED)  # the next start asks again
+        return proposal(prompt, self.name, read_text(text), reading)
 
 
 def make_proposals(

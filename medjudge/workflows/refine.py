@@ -1,41 +1,27 @@
 """Refines a run's checklists and rubrics: finds disagreements, proposes texts, scores again, decides, writes."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from medjudge.answer.transformers_engine import require_chat_model
 from medjudge.chat_api.client import check_server
 from medjudge.chat_api.spending import Spending
 from medjudge.chat_api.transport import server_model
 from medjudge.errors import InputError
-from medjudge.files import write_json
+from medjudge.files import parse_json, read_text, write_json, write_json_lines
 from medjudge.judge.folder import CARD_FILE, KINDS, read_card
-from medjudge.judge.open import ApiRef, ImportedRef, JudgeOptions, MemberRef, check_servers, resolve_judge
+from medjudge.judge.open import ApiRef, FolderRef, ImportedRef, JudgeOptions, MemberRef, check_servers, resolve_judge
 from medjudge.models.hardware import choose_device
 from medjudge.records import AnswerKey, Question
-from medjudge.refine.findings import Finding, find, flawed_questions
-from medjudge.refine.material import (
-    Material,
-    Rounds,
-    claim_folder,
-    kinds_read,
-    material_sha256,
-    split_answers,
-    why_not_refinable,
-    write_split,
-)
-from medjudge.refine.outcome import (
-    Refinement,
-    Revision,
-    count_outcomes,
-    joint_agreement,
-    write_changes,
-    write_findings,
-)
+from medjudge.refine.disagreements import Finding, Material, Rounds, TargetKind, find, split_answers
+from medjudge.refine.outcome import Refinement, Revision, joint_agreement, why_unscored
 from medjudge.refine.proposals import proposal_requests
 from medjudge.refine.proposers import ApiProposer, EditorProposer, LocalProposer, Proposer, make_proposals
-from medjudge.refine.trials import RubricText, kept_texts, plan_rescoring, try_checklists, try_rubrics
+from medjudge.refine.trials import RubricText, kept_texts, plan_rescoring, try_checklists, try_rubrics, write_changes
 from medjudge.rounds import scored_rounds
 from medjudge.store import Run, write_records
 from medjudge.validation.answers import paired
@@ -51,9 +37,7 @@ class RefineOptions(NamedTuple):
     Attributes:
         seed: Fixes the split into proposing and held-out answers.
         held_out: Share of each question's models, and of each category's conversations, that decide about changes.
-        fdr: Accepted share of noise among the listed disagreements.
-        fdr_kept: Accepted share of noise among the kept changes.
-        limit: The most proposals, surest disagreements first; None for no limit.
+        limit: The most proposals, largest disagreements first; None for no limit.
         out: Folder for the results; None for `refinement/` in the run. A folder that another refinement was made in is
             refused; one that this refinement began is continued.
         judging: How the judge is run. Its server, limits and device also serve the proposer.
@@ -63,8 +47,6 @@ class RefineOptions(NamedTuple):
 
     seed: int = 0
     held_out: float = 0.5
-    fdr: float = 0.1
-    fdr_kept: float = 0.2
     limit: int | None = None
     out: Path | None = None
     judging: JudgeOptions = JudgeOptions()
@@ -106,10 +88,10 @@ def refine_checklists(
     proposer: Proposer | str | None = None,
     options: RefineOptions = RefineOptions(),
 ) -> Refinement:
-    """Improve checklists and rubrics where judge and physicians disagree beyond noise.
+    """Improve checklists and rubrics where judge and physicians disagree.
 
-    A change is kept only if agreement on held-out physicians' scores improves by more than its standard error. The
-    run's own files stay as they are; the new benchmark is `questions.jsonl` in the result folder.
+    A change is kept only if it brings the judge closer to the physicians on held-out answers, with an interval above 0.
+    The run's own files stay as they are; the new benchmark is `questions.jsonl` in the result folder.
 
     Args:
         run: A run folder with questions, answers and physicians' scores.
@@ -132,15 +114,15 @@ def refine_checklists(
         open_proposer = _opener(proposer, run, folder, options)
     with run.lock():
         material = _gather(run, folder, judge_ref, options)
-        findings = find(material, options.fdr)
-        flawed = flawed_questions(material.judgments, set(material.questions))
-        write_findings(folder, findings, flawed)
+        findings = find(material)
+        write_json_lines(folder / "disagreements.jsonl", [finding.line() for finding in findings])
         revision = None
         if open_proposer is not None:
             try:
                 revision = _revise(_Job(run, folder, judge_ref, options, material), findings, open_proposer)
             finally:
                 record_spending(run, options.judging.limit.prices)
+        unscored = why_unscored(material)
         refinement = Refinement(
             judge=judge_ref.name,
             folder=folder,
@@ -148,10 +130,9 @@ def refine_checklists(
             scored_answers=len(material.keys),
             held_out_answers=int(material.held_out.sum()),
             raters=material.pairs.raters.shape[1],
-            unscored=material.unscored(),
-            fdr=options.fdr,
+            not_judged=len({score.answer_key for score in material.scores} - set(material.keys) - set(unscored)),
+            unscored=dict(Counter(unscored.values()).most_common()),
             findings=findings,
-            flawed=flawed,
             revision=revision,
             why_not_refinable=why_not_refinable(judge_ref),
         )
@@ -184,7 +165,7 @@ def _opener(proposer: Proposer | str, run: Run, folder: Path, options: RefineOpt
 
 
 def _gather(run: Run, folder: Path, judge_ref: MemberRef, options: RefineOptions) -> Material:
-    """Read the run, claims the folder, judges what the physicians scored, and splits it."""
+    """Read the run, claim the folder, judge what the physicians scored, and split it."""
     scores = run.settled_scores()
     if not scores:
         raise InputError(f"{run.physicians_file}: no physicians' scores; `medjudge annotate` collects them")
@@ -193,6 +174,8 @@ def _gather(run: Run, folder: Path, judge_ref: MemberRef, options: RefineOptions
     answers = {answer.key: answer for answer in run.answers()}
     groups = {question.id: question.group for question in questions.values()}
     require_unseen(judge_ref, scores, groups)
+    texts = [record.model_dump_json() for record in [*questions.values(), *scores]]
+    texts += [answers[key].text for key in sorted({score.answer_key for score in scores})]
     settings = {
         "judge": judge_ref.name,
         "judge_sha256": use_in(run, judge_ref.name).judge_sha256
@@ -201,11 +184,9 @@ def _gather(run: Run, folder: Path, judge_ref: MemberRef, options: RefineOptions
         "rounds": options.judging.rounds,
         "seed": options.seed,
         "held_out": options.held_out,
-        "fdr": options.fdr,
-        "fdr_kept": options.fdr_kept,
-        "scores_and_texts_sha256": material_sha256(questions, answers, scores),
+        "scores_and_texts_sha256": sha256("\n".join(texts).encode()).hexdigest(),
     }
-    claim_folder(folder, settings)
+    _claim_folder(folder, settings)
     scored = {score.answer_key for score in scores}
     if isinstance(judge_ref, ImportedRef):
         judgments = run.judgments(judge_ref.name)
@@ -214,23 +195,73 @@ def _gather(run: Run, folder: Path, judge_ref: MemberRef, options: RefineOptions
     pairs = paired(list(questions.values()), judgments, scores)
     split = split_answers(list(questions.values()), scored, options.held_out, options.seed)
     material = Material(questions, answers, scores, judgments, pairs, split, run.scheme())
-    write_split(folder / "split.jsonl", material)
     if not len(pairs.judge):
         raise InputError(f"judge {judge_ref.name}: scored none of the answers that physicians scored")
     return material
 
 
+def _claim_folder(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Write what a refinement folder is made from into it, or compare it with what is written there.
+
+    Raises:
+        InputError: The folder was made from other settings, or its settings cannot be read.
+    """
+    file = folder / "settings.json"
+    free = next(name for n in count(2) if not (name := folder.with_name(f"{folder.name}-{n}")).exists())
+    if file.exists():
+        fix = f"remove the folder or give another one, such as --out {free}"
+        try:
+            existing = parse_json(read_text(file))
+        except ValueError as error:
+            raise InputError(f"{file}: not the settings of a refinement ({error}); {fix}") from None
+        if not isinstance(existing, dict):
+            raise InputError(f"{file}: not the settings of a refinement; {fix}")
+        different = [name for name, value in settings.items() if existing.get(name) != value]
+        if "scores_and_texts_sha256" in different:
+            what = "physicians' scores, questions or answers of the run have changed since it was made"
+            raise InputError(f"{folder}: {what}; give another folder, such as --out {free}")
+        if different:
+            raise InputError(f"{folder}: was made with another {', '.join(different)}; {fix}")
+    write_json(file, settings)
+
+
 def _revise(job: _Job, findings: Sequence[Finding], open_proposer: Callable[[], Proposer]) -> Revision:
-    """Propose, score again and decides: rubrics first, then the checklists under the rubrics that were kept."""
+    """Propose, score again and decide: rubrics first, then the checklists under the rubrics that were kept."""
     material, options = job.material, job.options
     prompts, left_out = proposal_requests(material, findings, kinds_read(job.judge_ref), options.limit)
     made = make_proposals(job.run, prompts, job.folder / "proposals.jsonl", open_proposer)
     before = scored_rounds(material.judgments)
     new_rubrics, new_checklists = ([each for each in made if each[1].kind == kind] for kind in ("rubric", "checklist"))
-    rubrics = try_rubrics(material, new_rubrics, before, job.rescore, options.fdr_kept)
+    rubrics = try_rubrics(material, new_rubrics, before, job.rescore)
     kept_rubrics = kept_texts(rubrics.changes, "rubric")
-    checklists = try_checklists(material, new_checklists, rubrics.rounds, kept_rubrics, job.rescore, options.fdr_kept)
+    checklists = try_checklists(material, new_checklists, rubrics.rounds, kept_rubrics, job.rescore)
     changes = [*rubrics.changes, *checklists.changes]
     write_changes(job.folder, material, changes)
-    counts = count_outcomes([proposal for _, proposal in made], changes, left_out)
-    return Revision(counts, changes, joint_agreement(material, before, checklists.rounds, options.seed))
+    agreement = joint_agreement(material, before, checklists.rounds, options.seed)
+    return Revision([proposal for _, proposal in made], left_out, changes, agreement)
+
+
+def kinds_read(judge_ref: MemberRef) -> frozenset[TargetKind]:
+    """The kinds of text that a judge takes a new version of.
+
+    An API judge reads rubric and checklist. A generative judge was trained with the rubrics as they are, so it takes
+    only new checklists. An ordinal judge reads no rubric, and the checklist only if its training set had some. A
+    similarity judge reads only the reference.
+    """
+    if isinstance(judge_ref, ApiRef):
+        return frozenset({"checklist", "rubric"})
+    if isinstance(judge_ref, FolderRef) and KINDS[judge_ref.card.kind].reads_checklist(judge_ref.folder):
+        return frozenset({"checklist"})
+    return frozenset()
+
+
+def why_not_refinable(judge_ref: MemberRef) -> str | None:
+    """The reason why no change can affect the judge, and which judges to take instead; None where one can."""
+    if isinstance(judge_ref, ImportedRef):
+        return "only its judgments are known, so it cannot score again; give its folder or openai:MODEL"
+    if not kinds_read(judge_ref):
+        return (
+            "reads neither checklist nor rubric, so no change of them affects it; take an openai:MODEL or generative "
+            "judge, or an ordinal judge trained on checklists"
+        )
+    return None

@@ -4,7 +4,7 @@ import pytest
 
 from medjudge.errors import InputError
 from medjudge.records import Judgment
-from medjudge.refine.findings import Cause, CauseKind
+from medjudge.refine.disagreements import Cause, CauseKind
 from medjudge.refine.proposals import Outcome, Reading, Shown, checklist_prompt, read_reply, rubric_prompt
 from medjudge.refine.proposers import EditorProposer, LocalProposer
 from medjudge.rubrics.render import rubric
@@ -77,7 +77,7 @@ def test_a_reply_that_cannot_be_used_says_why(prompt, reply: str, problem: str) 
 @pytest.mark.parametrize("name", ["MK.en", "MTG.zh", "MSE.en"])
 def test_a_rubric_keeps_its_title_and_its_five_levels(name: str) -> None:
     before = rubric(name)
-    prompt = rubric_prompt(name, before, CAUSE, [])
+    prompt = rubric_prompt(name, CAUSE, [])
     new = before.strip() + " Strictly."
     assert read_reply(prompt, f"<<<RUBRIC>>>\n{new}\n<<<END>>>") == Reading(Outcome.PROPOSED, new)
     without = "\n".join(line for line in new.splitlines() if not line.startswith("- 3"))

@@ -1,7 +1,7 @@
 import pytest
 
 from medjudge.records import AnswerKey
-from medjudge.refine.material import split_answers
+from medjudge.refine.disagreements import split_answers
 
 
 def test_whole_models_are_held_out_of_each_question_and_whole_conversations(question) -> None:

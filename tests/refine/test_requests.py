@@ -7,8 +7,7 @@ from simulated import write_run
 
 from medjudge.errors import InputError
 from medjudge.records import Judgment
-from medjudge.refine.findings import Cause, CauseKind, Finding, Target
-from medjudge.refine.material import Material, split_answers
+from medjudge.refine.disagreements import Cause, CauseKind, Finding, Material, Target, split_answers
 from medjudge.refine.proposals import Outcome, Proposal, proposal_requests
 from medjudge.refine.proposers import make_proposals
 from medjudge.store import Run
@@ -29,8 +28,7 @@ def material(tmp_path: Path) -> Material:
 
 
 def finding(material: Material, kind: CauseKind, target: Target = Target("checklist", "q00")) -> Finding:
-    rows = material.rows_of(target).proposing.nonzero()[0]
-    return Finding(target, rows, 1.0, 1.0, 0.5, 0.01, [Cause(kind, "evidence")])
+    return Finding(target, 5, 1.0, 1.0, [Cause(kind, "evidence")])
 
 
 @pytest.mark.parametrize("kind", CauseKind)
