@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from medjudge.benchmark.splits import held_out_groups
-from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question
+from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, earlier_turns
 from medjudge.scale import LEVELS, USABLE_FROM
 from medjudge.scheme import Scheme
 from medjudge.statistics.bootstrap import Interval
@@ -81,6 +81,19 @@ class Material:
     def keys(self) -> list[AnswerKey]:
         """The key of each row."""
         return answer_keys(self.pairs)
+
+    @cached_property
+    def scores_of(self) -> dict[AnswerKey, list[PhysicianScore]]:
+        """The physicians' scores by answer."""
+        by_answer: dict[AnswerKey, list[PhysicianScore]] = {}
+        for score in self.scores:
+            by_answer.setdefault(score.answer_key, []).append(score)
+        return by_answer
+
+    @cached_property
+    def earlier(self) -> dict[str, tuple[str, ...]]:
+        """The user's earlier turns of each question's conversation, oldest first."""
+        return earlier_turns(list(self.questions.values()))
 
     @cached_property
     def held_out(self) -> np.ndarray:

@@ -14,11 +14,8 @@ from pydantic import BaseModel
 
 from medjudge.distill.sources import points_of
 from medjudge.languages.texts import languages_of
-from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, earlier_turns
-from medjudge.refine.disagreements import Cause, CauseKind, Finding, Material, Target, TargetKind
-from medjudge.rounds import scored_rounds
+from medjudge.refine.disagreements import Cause, CauseKind, Finding, Material, Target, TargetKind, difference
 from medjudge.rubrics.render import neutralise, rubric
-from medjudge.scheme import LLMEVAL_MED, Scheme
 
 _MOST_ANSWERS = 12
 """The most answers that a prompt shows: those on which judge and physicians differ most."""
@@ -57,15 +54,6 @@ class Reading(NamedTuple):
 _DECLINING = Reading(Outcome.DECLINED, problem="no change proposed")
 
 
-class Shown(NamedTuple):
-    """One answer as a prompt shows it: with the scores of physicians and judge."""
-
-    question: Question
-    answer: Answer
-    scores: Sequence[PhysicianScore]
-    judgment: Judgment
-
-
 class Prompt(NamedTuple):
     """A prompt for a proposer. `before` is the text to change, empty where there is none."""
 
@@ -97,44 +85,45 @@ class Proposal(BaseModel):
         return Target(self.kind, self.name)
 
 
-def checklist_prompt(
-    question: Question, earlier: Sequence[str], cause: Cause, shown: Sequence[Shown], scheme: Scheme = LLMEVAL_MED
-) -> Prompt:
-    """Ask for a better checklist of one question.
-
-    Args:
-        earlier: The user's earlier turns of the conversation, oldest first.
-        shown: The question's answers that a proposal may be made from; held-out ones must not be among them.
-    """
-    text = _template(languages_of(scheme).text(question.language, "refine_checklist.md")).render(
+def prompt_for(material: Material, target: Target, cause: Cause) -> Prompt:
+    """Ask for a better checklist or rubric, with answers that are not held out: the most disputed ones first."""
+    rows = np.flatnonzero(material.proposing(target))
+    distance = np.abs(difference(material.pairs.only(rows)))
+    shown = [_answer(material, row) for row in rows[np.argsort(-distance, kind="stable")][:_MOST_ANSWERS]]
+    asked: dict[str, Any] = {}
+    if target.kind == "rubric":
+        language, before = target.name.rpartition(".")[2], rubric(target.name, material.scheme)
+    else:
+        question = material.questions[target.name]
+        language, before = question.language, question.checklist or ""
+        asked["earlier"] = [neutralise(turn) for turn in material.earlier[question.id]]
+        asked |= {"question": neutralise(question.prompt), "reference": neutralise(question.reference or "")}
+    text = _template(languages_of(material.scheme).text(language, f"refine_{target.kind}.md")).render(
         cause=cause.kind.value,
         evidence=neutralise(cause.evidence),
-        earlier=[neutralise(turn) for turn in earlier],
-        question=neutralise(question.prompt),
-        reference=neutralise(question.reference or ""),
-        before=neutralise(question.checklist or ""),
-        answers=[_answer(answer) for answer in _farthest(shown)],
+        before=neutralise(before),
+        answers=shown,
+        **asked,
     )
-    return Prompt(Target("checklist", question.id), cause, question.checklist or "", text)
+    return Prompt(target, cause, before, text)
 
 
-def rubric_prompt(name: str, cause: Cause, shown: Sequence[Shown], scheme: Scheme = LLMEVAL_MED) -> Prompt:
-    """Ask for a better wording of a rubric, such as `MK.en`, from answers of its category that are not held out."""
-    before = rubric(name, scheme)
-    text = _template(languages_of(scheme).text(name.rpartition(".")[2], "refine_rubric.md")).render(
-        cause=cause.kind.value,
-        evidence=neutralise(cause.evidence),
-        before=before,
-        answers=[
-            {
-                **_answer(answer),
-                "question": neutralise(answer.question.prompt),
-                "checklist": neutralise(answer.question.checklist or ""),
-            }
-            for answer in _farthest(shown)
-        ],
-    )
-    return Prompt(Target("rubric", name), cause, before, text)
+def _answer(material: Material, row: int) -> dict[str, Any]:
+    key = material.keys[row]
+    question, answer, scores = material.questions[key.question_id], material.answers[key], material.scores_of[key]
+    text = neutralise(answer.text)
+    if len(text) > _MOST_CHARACTERS:
+        text = f"{text[: _MOST_CHARACTERS // 2]}\n[...]\n{text[-_MOST_CHARACTERS // 2 :]}"
+    return {
+        "text": text,
+        # From the answer itself: no answer can contain the hash of itself and so close its own fence.
+        "code": text_sha256(answer.text)[:10],
+        "question": neutralise(question.prompt),
+        "checklist": neutralise(question.checklist or ""),
+        "physicians": ", ".join(str(score.level) for score in scores),
+        "judge": material.pairs.judge[row],
+        "comments": [neutralise(" ".join(score.comment.split())) for score in scores if score.comment],
+    }
 
 
 def proposal(prompt: Prompt, by: str, reply: str | None, reading: Reading | None = None) -> Proposal:
@@ -207,28 +196,6 @@ def _problem(prompt: Prompt, text: str) -> str | None:
     return None
 
 
-def _farthest(shown: Sequence[Shown]) -> list[Shown]:
-    def distance(answer: Shown) -> float:
-        judge = answer.judgment.expected or answer.judgment.score or 0
-        return abs(judge - sum(score.level for score in answer.scores) / len(answer.scores))
-
-    return sorted(shown, key=distance, reverse=True)[:_MOST_ANSWERS]
-
-
-def _answer(shown: Shown) -> dict[str, Any]:
-    text = neutralise(shown.answer.text)
-    if len(text) > _MOST_CHARACTERS:
-        text = f"{text[: _MOST_CHARACTERS // 2]}\n[...]\n{text[-_MOST_CHARACTERS // 2 :]}"
-    return {
-        "text": text,
-        # From the answer itself: no answer can contain the hash of itself and so close its own fence.
-        "code": text_sha256(shown.answer.text)[:10],
-        "physicians": ", ".join(str(score.level) for score in shown.scores),
-        "judge": shown.judgment.score,
-        "comments": [neutralise(" ".join(score.comment.split())) for score in shown.scores if score.comment],
-    }
-
-
 @cache
 def _template(source: str):  # type: ignore[no-untyped-def]
     # Autoescape is off, since the reader is a language model and not a browser; values are never run as templates.
@@ -254,7 +221,6 @@ def proposal_requests(
     """
     prompts: list[Prompt] = []
     left_out: Counter[str] = Counter()
-    earlier = earlier_turns(list(material.questions.values()))
     for finding in findings:
         target, cause = finding.target, finding.causes[0]
         if target.kind not in readable:
@@ -265,21 +231,6 @@ def proposal_requests(
             left_out["no held-out answer to decide by"] += 1
         elif limit is not None and len(prompts) == limit:
             left_out["beyond --limit"] += 1
-        elif target.kind == "rubric":
-            prompts.append(rubric_prompt(target.name, cause, _shown(material, target), material.scheme))
         else:
-            question, shown = material.questions[target.name], _shown(material, target)
-            prompts.append(checklist_prompt(question, earlier[question.id], cause, shown, material.scheme))
+            prompts.append(prompt_for(material, target, cause))
     return prompts, dict(left_out)
-
-
-def _shown(material: Material, target: Target) -> list[Shown]:
-    keys = [material.keys[row] for row in np.flatnonzero(material.proposing(target))]
-    scores: dict[AnswerKey, list[PhysicianScore]] = {key: [] for key in keys}
-    for score in material.scores:
-        if score.answer_key in scores:
-            scores[score.answer_key].append(score)
-    rounds = scored_rounds(judgment for judgment in material.judgments if judgment.answer_key in scores)
-    return [
-        Shown(material.questions[key.question_id], material.answers[key], scores[key], rounds[key][0]) for key in keys
-    ]

@@ -194,8 +194,8 @@ def plan_rescoring(
 ) -> Rescoring:
     """List the questions and answers that are judged again with changed texts, in a run folder of their own.
 
-    The judgments stay there, so that none is paid for twice. In that folder the version of its checklist is part of a
-    question's id, and each question is a conversation of its own. What the folder holds already stays in it.
+    The judgments stay there, so that none is paid for twice. There its own hash is part of a question's id, and each
+    question is a conversation of its own. What the folder holds already stays in it.
 
     Args:
         questions: The questions as the judge shall read them.
@@ -206,7 +206,7 @@ def plan_rescoring(
     versions: dict[str, str] = {}
     by_id = {question.id: question for question in (run.questions() if run.questions_file.exists() else ())}
     for question in questions:
-        version = f"{question.id}@{text_sha256(question.checklist or '')[:12]}"
+        version = f"{question.id}@{text_sha256(question.model_dump_json())[:12]}"
         versions[question.id] = version
         by_id[version] = question.model_copy(update={"id": version, "group": version})
         for turn in material.questions.values():

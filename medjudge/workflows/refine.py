@@ -1,18 +1,16 @@
 """Refines a run's checklists and rubrics: finds disagreements, proposes texts, scores again, decides, writes."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from hashlib import sha256
-from itertools import count
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from medjudge.answer.transformers_engine import require_chat_model
 from medjudge.chat_api.client import check_server
 from medjudge.chat_api.spending import Spending
 from medjudge.chat_api.transport import server_model
 from medjudge.errors import InputError
-from medjudge.files import parse_json, read_text, write_json, write_json_lines
+from medjudge.files import write_json, write_json_lines
 from medjudge.judge.folder import CARD_FILE, KINDS, read_card
 from medjudge.judge.open import ApiRef, FolderRef, ImportedRef, JudgeOptions, MemberRef, check_servers, resolve_judge
 from medjudge.models.hardware import choose_device
@@ -25,7 +23,6 @@ from medjudge.refine.trials import RubricText, kept_texts, plan_rescoring, try_c
 from medjudge.rounds import scored_rounds
 from medjudge.store import Run, write_records
 from medjudge.validation.answers import paired
-from medjudge.validation.validations import use_in
 from medjudge.workflows.judge import judge_answers, load
 from medjudge.workflows.physician_scores import require_unseen, scores_of_run
 from medjudge.workflows.run_folder import record_spending
@@ -38,8 +35,7 @@ class RefineOptions(NamedTuple):
         seed: Fixes the split into proposing and held-out answers.
         held_out: Share of each question's models, and of each category's conversations, that decide about changes.
         limit: The most proposals, largest disagreements first; None for no limit.
-        out: Folder for the results; None for `refinement/` in the run. A folder that another refinement was made in is
-            refused; one that this refinement began is continued.
+        out: Folder for the results; None for `refinement/` in the run. Proposals and judgments in it are reused.
         judging: How the judge is run. Its server, limits and device also serve the proposer.
         proposer_base_url: The proposer's server, where it is another one.
         offline: Refuse to use the network.
@@ -113,7 +109,7 @@ def refine_checklists(
             raise InputError(f"--judge {judge_ref.name}: {why}, or add --dry-run")
         open_proposer = _opener(proposer, run, folder, options)
     with run.lock():
-        material = _gather(run, folder, judge_ref, options)
+        material = _gather(run, judge_ref, options)
         findings = find(material)
         write_json_lines(folder / "disagreements.jsonl", [finding.line() for finding in findings])
         revision = None
@@ -164,8 +160,8 @@ def _opener(proposer: Proposer | str, run: Run, folder: Path, options: RefineOpt
     return lambda: LocalProposer(model, judging.device)
 
 
-def _gather(run: Run, folder: Path, judge_ref: MemberRef, options: RefineOptions) -> Material:
-    """Read the run, claim the folder, judge what the physicians scored, and split it."""
+def _gather(run: Run, judge_ref: MemberRef, options: RefineOptions) -> Material:
+    """Read the run, judge what the physicians scored, and split it."""
     scores = run.settled_scores()
     if not scores:
         raise InputError(f"{run.physicians_file}: no physicians' scores; `medjudge annotate` collects them")
@@ -174,19 +170,6 @@ def _gather(run: Run, folder: Path, judge_ref: MemberRef, options: RefineOptions
     answers = {answer.key: answer for answer in run.answers()}
     groups = {question.id: question.group for question in questions.values()}
     require_unseen(judge_ref, scores, groups)
-    texts = [record.model_dump_json() for record in [*questions.values(), *scores]]
-    texts += [answers[key].text for key in sorted({score.answer_key for score in scores})]
-    settings = {
-        "judge": judge_ref.name,
-        "judge_sha256": use_in(run, judge_ref.name).judge_sha256
-        if isinstance(judge_ref, ImportedRef)
-        else judge_ref.identity(options.judging, run.scheme()),
-        "rounds": options.judging.rounds,
-        "seed": options.seed,
-        "held_out": options.held_out,
-        "scores_and_texts_sha256": sha256("\n".join(texts).encode()).hexdigest(),
-    }
-    _claim_folder(folder, settings)
     scored = {score.answer_key for score in scores}
     if isinstance(judge_ref, ImportedRef):
         judgments = run.judgments(judge_ref.name)
@@ -198,31 +181,6 @@ def _gather(run: Run, folder: Path, judge_ref: MemberRef, options: RefineOptions
     if not len(pairs.judge):
         raise InputError(f"judge {judge_ref.name}: scored none of the answers that physicians scored")
     return material
-
-
-def _claim_folder(folder: Path, settings: Mapping[str, Any]) -> None:
-    """Write what a refinement folder is made from into it, or compare it with what is written there.
-
-    Raises:
-        InputError: The folder was made from other settings, or its settings cannot be read.
-    """
-    file = folder / "settings.json"
-    free = next(name for n in count(2) if not (name := folder.with_name(f"{folder.name}-{n}")).exists())
-    if file.exists():
-        fix = f"remove the folder or give another one, such as --out {free}"
-        try:
-            existing = parse_json(read_text(file))
-        except ValueError as error:
-            raise InputError(f"{file}: not the settings of a refinement ({error}); {fix}") from None
-        if not isinstance(existing, dict):
-            raise InputError(f"{file}: not the settings of a refinement; {fix}")
-        different = [name for name, value in settings.items() if existing.get(name) != value]
-        if "scores_and_texts_sha256" in different:
-            what = "physicians' scores, questions or answers of the run have changed since it was made"
-            raise InputError(f"{folder}: {what}; give another folder, such as --out {free}")
-        if different:
-            raise InputError(f"{folder}: was made with another {', '.join(different)}; {fix}")
-    write_json(file, settings)
 
 
 def _revise(job: _Job, findings: Sequence[Finding], open_proposer: Callable[[], Proposer]) -> Revision:

@@ -4,10 +4,12 @@ import pytest
 
 from medjudge.errors import InputError
 from medjudge.records import Judgment
-from medjudge.refine.disagreements import Cause, CauseKind
-from medjudge.refine.proposals import Outcome, Reading, Shown, checklist_prompt, read_reply, rubric_prompt
+from medjudge.refine.disagreements import Cause, CauseKind, Material, Split, Target
+from medjudge.refine.proposals import Outcome, Reading, prompt_for, read_reply
 from medjudge.refine.proposers import EditorProposer, LocalProposer
 from medjudge.rubrics.render import rubric
+from medjudge.scheme import LLMEVAL_MED
+from medjudge.validation.answers import paired
 
 CAUSE = Cause(CauseKind.POINT_MISSING, "judge 2.0 levels more lenient than usual")
 BOTH = "Core requirements:\n1. at most 4 g\n\nSecondary requirements:\n1. with water"
@@ -16,11 +18,18 @@ CHINESE = "核心需求：\n1. 每日不超过4克\n\n次要需求：\n1. 多喝
 
 @pytest.fixture
 def prompt(question, answer, physician_score):
-    def build(text: str = "Take 4 g.", **fields):
-        asked = question(**{"checklist": BOTH, **fields})
-        judged = Judgment(question_id="q1", model="m", judge="j", score=5)
-        shown = Shown(asked, answer(text=text), [physician_score(score=2, comment="unsafe\ndose")], judged)
-        return checklist_prompt(asked, ("And ibuprofen?",), CAUSE, [shown])
+    """A prompt for the second question of a conversation, about an answer that a physician gave 2."""
+
+    def build(text: str = "Take 4 g.", target: Target = Target("checklist", "q1"), **fields):
+        first = question(id="q0", group="q1", prompt="And ibuprofen?")
+        asked = question(**{"checklist": BOTH, "group": "q1", "round": 2, **fields})
+        answers, scores = {}, [physician_score(score=2, comment="unsafe\ndose")]
+        answers[scores[0].answer_key] = answer(text=text)
+        judged = [Judgment(**scores[0].answer_key._asdict(), judge="j", score=5)]
+        pairs = paired([first, asked], judged, scores)
+        split = Split(frozenset(), frozenset())
+        material = Material({"q0": first, "q1": asked}, answers, scores, judged, pairs, split, LLMEVAL_MED)
+        return prompt_for(material, target, CAUSE)
 
     return build
 
@@ -75,9 +84,9 @@ def test_a_reply_that_cannot_be_used_says_why(prompt, reply: str, problem: str) 
 
 
 @pytest.mark.parametrize("name", ["MK.en", "MTG.zh", "MSE.en"])
-def test_a_rubric_keeps_its_title_and_its_five_levels(name: str) -> None:
+def test_a_rubric_keeps_its_title_and_its_five_levels(prompt, name: str) -> None:
     before = rubric(name)
-    prompt = rubric_prompt(name, CAUSE, [])
+    prompt = prompt(target=Target("rubric", name))
     new = before.strip() + " Strictly."
     assert read_reply(prompt, f"<<<RUBRIC>>>\n{new}\n<<<END>>>") == Reading(Outcome.PROPOSED, new)
     without = "\n".join(line for line in new.splitlines() if not line.startswith("- 3"))
