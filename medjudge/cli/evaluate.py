@@ -198,9 +198,6 @@ def _print_cascade(result: "Evaluation", cascade: "CascadeRecord", screen: "Cons
 def _print_panel(panel: "PanelRecord", screen: "Console") -> None:
     for member in panel.members:
         screen.print(f"member {member.line}")
-    if not panel.calibrated_on:
-        why = "the run has no physicians' scores, or too few"
-        screen.print(f"members are not calibrated: {why}; `medjudge validate` calibrates them")
     for member in panel.members:
         if member.waiting:
             screen.print(f"{member.judge}: {member.waiting} answers not judged yet; the same command goes on with them")

@@ -1,7 +1,5 @@
 """Screens of studies: the ranking by pairs, the members of a panel, the scores by items."""
 
-from collections.abc import Iterator
-
 from rich.console import Console
 from rich.table import Table
 
@@ -94,18 +92,16 @@ def _agreement(agreement: PairAgreement) -> str:
 def print_panel(screen: Console, panel: PanelStudy, study: Study) -> None:
     """Prints a table of the members with the panel in the last row, and what follows from it."""
     screen.print(_table(panel, study))
-    for line in panel_lines(panel):
-        screen.print(line)
+    screen.print(_verdict(panel))
 
 
 def _table(panel: PanelStudy, study: Study) -> Table:
-    columns = ("weight", "n", "usable agreement", "Cohen's kappa", "panel minus member", "s/answer", "USD")
+    columns = ("n", "usable agreement", "Cohen's kappa", "panel minus member", "s/answer", "USD")
     table = plain_table("member", columns)
     for member in panel.members:
         table.add_row(*_row(member))
     table.add_row(
         study.judge,
-        "",
         str(study.n),
         percent(study.overall["usable_agreement"]),
         span(study.overall["cohen_kappa"]),
@@ -118,10 +114,9 @@ def _table(panel: PanelStudy, study: Study) -> Table:
 
 def _row(member: MemberAgreement) -> list[str]:
     if member.n == 0:
-        return [member.judge, f"{member.weight:.2f}", "0", "no scores", "", "", "", _usd(member.usd)]
+        return [member.judge, "0", "no scores", "", "", "", _usd(member.usd)]
     return [
         member.judge,
-        f"{member.weight:.2f}",
         str(member.n),
         percent(member.measures["usable_agreement"]),
         span(member.measures["cohen_kappa"]),
@@ -129,38 +124,6 @@ def _row(member: MemberAgreement) -> list[str]:
         "-" if member.seconds_per_answer is None else f"{member.seconds_per_answer:.2f}",
         _usd(member.usd),
     ]
-
-
-def panel_lines(panel: PanelStudy) -> Iterator[str]:
-    """Findings on a panel from its members' errors and agreement, a line each."""
-    if panel.calibrated_on:
-        yield f"Members calibrated on {panel.calibrated_on} other answers; the rows show them alone, uncalibrated."
-    else:
-        yield "Members are not calibrated: too few physicians' scores, or none."
-    names = [member.judge for member in panel.members]
-    pairs = [
-        f"{first} and {second} {value:.2f}"
-        for place, first in enumerate(names)
-        for other, second in enumerate(names[:place])
-        if panel.correlation and (value := panel.correlation[place][other]) is not None
-    ]
-    if pairs:
-        yield (
-            f"Correlation of errors on usable: mean {span(panel.mean_correlation)} on {panel.answers} answers; "
-            f"{', '.join(pairs)}."
-        )
-        yield (
-            f"Effective votes: {_votes(panel)} of {len(names)} (Kish's design effect; Kohli 2026, arXiv 2605.29800)."
-        )
-    yield _verdict(panel)
-
-
-def _votes(panel: PanelStudy) -> str:
-    votes = panel.effective_votes
-    if votes["value"] is None:
-        return "-"
-    ends = "" if votes["low"] is None else f" ({votes['low']:.1f}–{votes['high']:.1f})"
-    return f"{votes['value']:.1f}{ends}"
 
 
 def _verdict(panel: PanelStudy) -> str:

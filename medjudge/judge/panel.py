@@ -1,41 +1,59 @@
 """Judges together: a panel, whose verdicts are combined, and a cascade, where one judges what another leaves open."""
 
-import json
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medjudge.errors import InputError
-from medjudge.files import first_problem, model_from_json, read_text, read_yaml
-from medjudge.records import Judgment
-from medjudge.statistics.panels import Rule
+from medjudge.files import first_problem, read_yaml
 from medjudge.store import Run
 
 PREFIX = "panel:"
 _YAML = (".yaml", ".yml")
-Weighting = Literal["equal", "agreement"]
+Rule = Literal["mean", "median"]
 
 
 class PanelSettings(BaseModel):
     """A panel as `panel:FILE.yaml` describes it; `panel:a,b,c` has the defaults.
 
     `at_least` is the number of members that must score an answer, or it is unscored; half of them unless given.
-    `calibration` is the fit of a panel with the same members in another run, `RUN/panels/NAME.json`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     members: list[str] = Field(min_length=2)
     combine: Rule = "mean"
-    weights: Weighting = "equal"
     at_least: int | None = Field(default=None, ge=1)
-    calibration: str | None = None
 
     @property
     def fewest(self) -> int:
         """The number of members that must score an answer."""
         return self.at_least or (len(self.members) + 1) // 2
+
+
+def combined(probabilities: np.ndarray, rule: Rule = "mean") -> np.ndarray:
+    """The panel's probabilities of the levels.
+
+    `mean` is the linear opinion pool (Stone, 1961). `median` takes at each level k the median of the members'
+    P(level > k), which stays a distribution because each member's P(level > k) falls in k.
+
+    Args:
+        probabilities: Shape (n, members, levels), NaN rows where a member did not score.
+
+    Returns:
+        Shape (n, levels); NaN where no member scored.
+    """
+    pooled = np.full((len(probabilities), probabilities.shape[2]), np.nan)
+    scored = np.isfinite(probabilities).all(axis=2).any(axis=1)
+    if rule == "mean":
+        pooled[scored] = np.nanmean(probabilities[scored], axis=1)
+        return pooled
+    above = np.nanmedian(1 - np.cumsum(probabilities[scored], axis=2)[:, :, :-1], axis=1)
+    edge = np.ones((len(above), 1))
+    pooled[scored] = -np.diff(np.concatenate([edge, above, 0 * edge], axis=1), axis=1)
+    return pooled
 
 
 class NamedPanel(NamedTuple):
@@ -76,6 +94,8 @@ def _read_file(path: Path) -> NamedPanel:
     if not isinstance(fields, dict):
         raise InputError(f"{path}: a mapping is expected, such as `members: [built-in, similarity]`")
     for name in fields:
+        if name in ("calibration", "weights"):
+            raise InputError(f"{path}: {name}: a panel's members are not calibrated or weighted; remove the entry")
         if name not in known:
             raise InputError(f"{path}: {name}: no such entry; the entries are {', '.join(known)}")
     try:
@@ -97,41 +117,6 @@ class _Model(BaseModel):
 _Record = TypeVar("_Record", bound=_Model)
 
 
-class MemberFit(_Model):
-    """The fit of one member on the training part: its map to the physicians' levels, and its weight.
-
-    `maps` has shape (categories + 1, 17, 5), as `distill.calibrate` has it; None where the member's own probabilities
-    are taken as they are, and `why` says why. `agreement` is with the physicians on usable, calibrated on other
-    conversations; `shrunk` is what the weight was made of.
-    """
-
-    judge: str
-    sha256: str
-    weight: float
-    agreement: float | None = None
-    shrunk: float | None = None
-    categories: list[str] = []
-    maps: list[list[list[float]]] | None = None
-    why: str | None = None
-
-
-class PanelFit(_Model):
-    """`panels/NAME.json` of a run: how a panel's members are calibrated and weighted.
-
-    `question_ids` are those of the training part, on which the panel is never validated. `file` is where its scores
-    came from, `sha256` the hash of that file.
-    """
-
-    schema_version: Literal[1] = 1
-    file: str
-    sha256: str
-    weights: Weighting
-    answers: int
-    conversations: int
-    question_ids: list[str]
-    members: list[MemberFit]
-
-
 class MemberRecord(_Model):
     """A member's work in a run: the answers judged, those on which it was left out by reason, its time and cost.
 
@@ -141,9 +126,6 @@ class MemberRecord(_Model):
     """
 
     judge: str
-    weight: float
-    calibrated: bool
-    why: str | None
     judged: int
     waiting: int
     left_out: dict[str, int]
@@ -160,53 +142,17 @@ class MemberRecord(_Model):
         """The member in a few words."""
         reasons = ", ".join(f"{number} {reason}" for reason, number in self.left_out.items())
         missed = f", left out of {self.missed} ({reasons})" if self.missed else ""
-        calibrated = "calibrated" if self.calibrated else "not calibrated"
         cost = "cost unknown" if self.usd is None else f"{self.usd:.4f} USD"
-        return f"{self.judge}: weight {self.weight:.2f}, {calibrated}, {self.judged} answers{missed}, {cost}"
+        return f"{self.judge}: {self.judged} answers{missed}, {cost}"
 
 
 class PanelRecord(_Model):
     """A panel's work: `panel` of its entry in `run.json`. `too_few` answers were scored by fewer than `at_least`."""
 
-    combine: Rule
-    weights: Weighting
+    combine: str
     at_least: int
     members: list[MemberRecord]
-    calibrated_on: int
     too_few: int
-
-
-def said_by_members(judgment: Judgment) -> dict[str, list[float]]:
-    """The probabilities with which each member took part in a panel's judgment; who was left out is not among them.
-
-    Raises:
-        InputError: The judgment is not a panel's.
-    """
-    try:
-        members = json.loads(judgment.raw or "")["members"]
-        return {member["judge"]: member["probabilities"] for member in members if "probabilities" in member}
-    except (ValueError, KeyError, TypeError):
-        raise InputError(
-            f"judgments/{judgment.judge}.jsonl: the judgment on {judgment.question_id} / {judgment.model} does not say "
-            "what the members said; run `medjudge eval` again"
-        ) from None
-
-
-def panel_file(run: Run, panel: str) -> Path:
-    """The run's file of the calibration and weights of a panel's members."""
-    return run.path / "panels" / f"{panel}.json"
-
-
-def read_fit(file: Path) -> PanelFit:
-    """Reads `panels/NAME.json`.
-
-    Raises:
-        InputError: The file is missing, or is not such a record.
-    """
-    try:
-        return model_from_json(PanelFit, read_text(file))
-    except ValueError as error:
-        raise InputError(f"{file}: {first_problem(error)}; remove the file to calibrate the panel again") from None
 
 
 class Stage(_Model):

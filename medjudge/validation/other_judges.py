@@ -4,22 +4,21 @@ The other judge is its teacher, a member of the panel, or a judge that was train
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.stats import binomtest
 from typing_extensions import Unpack
 
 from medjudge.errors import InputError
-from medjudge.judge.panel import MemberRecord, PanelRecord, said_by_members
+from medjudge.judge.panel import MemberRecord, PanelRecord
 from medjudge.judge.study_summary import Measures
 from medjudge.records import AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.rounds import binding_by_answer, level_of, scored_rounds
 from medjudge.scale import USABLE_FROM, consensus
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.statistics.bootstrap import Resampling
-from medjudge.statistics.estimates import Estimate, Record, Rounded, estimate, rounded
-from medjudge.statistics.panels import dependence
+from medjudge.statistics.estimates import Record, Rounded
 from medjudge.statistics.two_judges import Compared, compare
 from medjudge.validation.answers import Pairs, paired
 
@@ -64,9 +63,7 @@ class MemberAgreement(Record):
     """
 
     judge: str
-    weight: float
     n: int
-    calibrated: bool
     measures: Measures
     difference: Measures
     as_good: bool | None
@@ -76,24 +73,15 @@ class MemberAgreement(Record):
 
 
 class PanelStudy(Record):
-    """The members of a panel, each compared with the panel, and how alike their errors are.
+    """The members of a panel, each compared with the panel.
 
-    `answers` were scored by all members; on these `correlation` holds the correlation of errors on usable of each two
-    members (null where one makes none), `mean_correlation` their mean, and `effective_votes` how many independent votes
-    the panel is worth; see `statistics.panels`. `enough` is the cheapest member shown to be as good as the panel within
-    `margin`, None where there is none.
+    `enough` is the cheapest member shown to be as good as the panel within `margin`, None where there is none.
     """
 
     combine: str
-    weights: str
     at_least: int
     margin: float
-    calibrated_on: int
     members: list[MemberAgreement]
-    answers: int
-    correlation: list[list[float | None]]
-    mean_correlation: Estimate
-    effective_votes: Estimate
     enough: str | None
     seconds: float
     usd: float | None
@@ -190,7 +178,7 @@ def _with_other(pairs: Pairs, how: Resampling) -> tuple[Pairs, Compared | None]:
 
 
 class PanelJudgments(NamedTuple):
-    """A panel's entry in a run, its judgments, and each member's own, uncalibrated ones by name."""
+    """A panel's entry in a run, its judgments, and each member's own by name."""
 
     record: PanelRecord
     panel: Sequence[Judgment]
@@ -208,11 +196,10 @@ def panel_study(
     """Compares a panel and its members with the same physicians.
 
     A member is as good as all where the high end of the 95 % interval of panel minus member in usable agreement lies at
-    or below the margin, and worse where the low end lies above 0; below 30 conversations neither is said. The members'
-    errors are those that they bring into the panel, after calibration.
+    or below the margin, and worse where the low end lies above 0; below 30 conversations neither is said.
 
     Args:
-        scores: The physicians' scores that the panel was not calibrated on.
+        scores: The physicians' scores.
         margin: The loss of usable agreement that does not matter.
     """
     record = judged.record
@@ -225,12 +212,9 @@ def panel_study(
     costs = [member.usd for member in record.members]
     return PanelStudy(
         combine=record.combine,
-        weights=record.weights,
         at_least=record.at_least,
         margin=margin,
-        calibrated_on=record.calibrated_on,
         members=rows,
-        **_dependence(judged, paired(questions, judged.panel, scores, (), scheme), how),
         enough=cheapest.judge if cheapest else None,
         seconds=round(sum(member.seconds for member in record.members), 1),
         usd=None if None in costs else round(sum(cost for cost in costs if cost is not None), 6),
@@ -247,9 +231,7 @@ def _member(member: MemberRecord, both: Pairs, margin: float, how: Resampling) -
             as_good = True if high <= margin else False if low > 0 else None
     return MemberAgreement(
         judge=member.judge,
-        weight=member.weight,
         n=len(scored.judge),
-        calibrated=member.calibrated,
         measures=compared.second if compared else {},
         difference=compared.difference if compared else {},
         as_good=as_good,
@@ -257,34 +239,6 @@ def _member(member: MemberRecord, both: Pairs, margin: float, how: Resampling) -
         seconds_per_answer=round(member.seconds / member.judged, 4) if member.seconds and member.judged else None,
         usd=member.usd,
     )
-
-
-def _dependence(judged: PanelJudgments, pairs: Pairs, how: Resampling) -> dict[str, Any]:
-    """The likeness of the members' errors on answers that all of them and physicians scored, for the study."""
-    names = [member.judge for member in judged.record.members]
-    usable = {key: [_usable(rounds, name) for name in names] for key, rounds in scored_rounds(judged.panel).items()}
-    keys = zip(map(str, pairs.question_id), map(str, pairs.model), map(int, pairs.sample), strict=True)
-    of_pairs = np.array([usable[AnswerKey(*key)] for key in keys]).reshape(-1, len(names))
-    rows = np.isfinite(of_pairs).all(axis=1)
-    result = {"answers": int(rows.sum()), "correlation": []}
-    if not rows.any():
-        undefined: Estimate = {"value": None, "low": None, "high": None}
-        return {**result, "mean_correlation": undefined, "effective_votes": undefined}
-    wrong = (of_pairs[rows] >= 0.5 - 1e-9) != (pairs.physician[rows] >= USABLE_FROM)[:, None]
-    found = dependence(wrong, pairs.conversation[rows], **how)
-    conversations = len(np.unique(pairs.conversation[rows]))
-    return {
-        **result,
-        "correlation": [[rounded(float(value)) for value in row] for row in found.correlation],
-        "mean_correlation": estimate(found.mean, conversations),
-        "effective_votes": estimate(found.votes, conversations),
-    }
-
-
-def _usable(rounds: Sequence[Judgment], member: str) -> float:
-    """The member's P(usable), mean over the panel's rounds; NaN where it was left out of one."""
-    said = [said_by_members(judgment).get(member) for judgment in rounds]
-    return float(np.mean([np.nan if row is None else sum(row[USABLE_FROM - 1 :]) for row in said]))
 
 
 # --- A judge that saw what this one did not ---------------------------------------------------------------------------

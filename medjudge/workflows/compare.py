@@ -165,8 +165,7 @@ def write_pair_study(run: Run, judge_ref: AnyRef, models: Sequence[str], setting
     """
     pairs = pair_judgments(run, judge_ref.name)
     judgments = run.judgments(judge_ref.name)
-    # A panel's members may have been calibrated on some of the questions, which the run's manifest knows. Agreement on
-    # what a judge has seen would mean nothing.
+    # Agreement on what a judge has seen would mean nothing. The run's manifest knows of judges that are not here.
     seen = judge_ref.seen | seen_by(run, judge_ref.name)
     by_physicians = unseen_by(run, judge_ref.name, seen, physician_pairs(run), "physicians' pairs")
     material = PairMaterial(run.questions(), run.answers(), pairs, judgments, by_physicians)

@@ -41,8 +41,8 @@ from medjudge.workflows.compare import physicians_pairs
 from medjudge.workflows.judge import judge_answers, with_inference
 from medjudge.workflows.leave_out import LeaveOut, leave_out_study
 from medjudge.workflows.mark_items import physicians_items
-from medjudge.workflows.panel import CalibrationScores, check_panel, judge_panel
-from medjudge.workflows.physician_scores import of_unseen, require_unseen, scores_of_run, seen_by
+from medjudge.workflows.panel import check_panel, judge_panel
+from medjudge.workflows.physician_scores import of_unseen, require_unseen, scores_of_run
 from medjudge.workflows.probe_judge import probe_judge
 from medjudge.workflows.run_folder import adopt_scheme
 
@@ -161,9 +161,7 @@ def validate_judge(
     scheme = run.scheme()
     scores = scores_of_run(run, source.scores, source.name)
     require_unseen(judge_ref, scores, {question.id: question.group for question in questions})
-    judgments = _unseen_judgments(run, judge_ref, scores, source, judging)
-    if isinstance(judge_ref, PanelRef):
-        scores = _not_calibrated_on(run, judge_ref, scores)
+    judgments = _unseen_judgments(run, judge_ref, scores, judging)
     teacher = run.judgments(options.teacher) if options.teacher else []
     study = agreement_study(judge_ref.name, questions, judgments, scores, source.against, teacher, settings, scheme)
     probes = leave_out = None
@@ -191,36 +189,17 @@ def validate_judge(
 
 
 def _unseen_judgments(
-    run: Run, judge_ref: AnyRef, scores: Sequence[PhysicianScore], source: ScoreSource, judging: JudgeOptions
+    run: Run, judge_ref: AnyRef, scores: Sequence[PhysicianScore], judging: JudgeOptions
 ) -> list[Judgment]:
     """The judge's judgments, but for conversations that it was trained on: its probabilities there are too good."""
-    seen, scored = judge_ref.seen, {score.answer_key for score in scores}
+    scored = {score.answer_key for score in scores}
     if isinstance(judge_ref, ImportedRef):
         judgments = run.judgments(judge_ref.name)
     elif isinstance(judge_ref, PanelRef):
-        # Another judge's scores are none to calibrate a panel on.
-        to_fit = None if source.against else CalibrationScores(scores, source.name, source.sha256)
-        judgments = judge_panel(run, judge_ref, judging, scored, scores=to_fit)
-        seen = seen_by(run, judge_ref.name)
+        judgments = judge_panel(run, judge_ref, judging, scored)
     else:
         judgments = judge_answers(run, judge_ref, judging, scored)
-    return of_unseen(judgments, run.questions(), seen)
-
-
-def _not_calibrated_on(run: Run, judge_ref: AnyRef, scores: Sequence[PhysicianScore]) -> list[PhysicianScore]:
-    """The scores of conversations that a panel's members were not calibrated on.
-
-    Raises:
-        InputError: There is none.
-    """
-    left = of_unseen(scores, run.questions(), seen_by(run, judge_ref.name))
-    if not left:
-        raise InputError(
-            f"panel {judge_ref.name}: its members were calibrated on all of these conversations; give scores of others"
-        )
-    if len(left) < len(scores):
-        say(f"{len(scores) - len(left)} scores calibrated the panel's members; the other {len(left)} validate it")
-    return left
+    return of_unseen(judgments, run.questions(), judge_ref.seen)
 
 
 def _panel_study(
