@@ -79,7 +79,7 @@ def problem_with(judgment: Judgment, judges: Collection[str]) -> str | None:
     """Why a judgment of a file contradicts the file or itself; None where it does not.
 
     Args:
-        judges: Whose judgments the file may hold: the judge's, or those of the stages of a cascade.
+        judges: Whose judgments the file may hold: the judge's, or those that an earlier version joined in one file.
     """
     if judgment.judge not in judges:
         return f"judge: '{judgment.judge}' in the file of {', '.join(judges)}"

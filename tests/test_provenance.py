@@ -122,12 +122,3 @@ def test_a_judgment_that_contradicts_its_file_or_itself_is_refused(
     with pytest.raises(InputError, match="line 1: ") as raised:
         run.judgments("j")
     assert problem in str(raised.value)
-
-
-def test_the_stages_of_a_cascade_are_named_in_its_judgments(run: Run) -> None:
-    write_records(run.judgments_file("cascade"), [judgment()])
-    with pytest.raises(InputError, match="in the file of cascade"):
-        run.judgments("cascade")
-    with run.lock():
-        run.update_manifest(judges={"cascade": {"cascade": {"stages": [{"judge": "j"}]}}})
-    assert [made.score for made in run.judgments("cascade")] == [4]

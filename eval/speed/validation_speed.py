@@ -48,7 +48,6 @@ def whole_benchmark(seed: int = 0) -> Pairs:
         judge=np.round(expected).astype(int),
         expected=expected,
         usable_probability=np.full(n, np.nan),
-        probabilities=np.full((n, 5), np.nan),
         physician=physician,
         unsafe=generator.random(n) < 0.05,
         raters=physician[:, None].astype(float),

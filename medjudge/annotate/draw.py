@@ -120,8 +120,7 @@ def _surprise(run: Run, judge: str | None, teacher: str | None) -> dict[AnswerKe
     """The chance, 0 to 1, that the judge's verdict on usable is overturned, for each answer that it scored.
 
     Against a teacher: |P(usable) - the teacher's verdict|, above one half where the two differ. Otherwise the smaller
-    of P(usable) and its complement. Conformal sets would give the same order: of two labels the uncertain ones are
-    those nearest to one half.
+    of P(usable) and its complement.
     """
     for option, name in (("--judge", judge), ("--teacher", teacher)):
         if (name is None and option == "--judge") or (name is not None and name not in run.judges()):
@@ -254,9 +253,7 @@ def read_deferred(run: Run) -> DeferredAnswers:
     """
     file = run.deferred_file
     if not file.exists():
-        raise InputError(
-            f"--which deferred: {file} is missing; `medjudge eval --escalate-to` or `--defer-to-physicians` writes it"
-        )
+        raise InputError(f"--which deferred: {file} is missing; `medjudge eval --defer-to-physicians` writes it")
     keys = []
     for number, fields in json_lines(file):
         try:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from medjudge.judge.open import JudgeOptions
-    from medjudge.judge.panel import CascadeRecord, PanelRecord
+    from medjudge.judge.panel import PanelRecord
     from medjudge.workflows.cost_estimate import CostEstimate, PanelCostEstimate
     from medjudge.workflows.evaluate import EvaluationRequest
     from medjudge.workflows.evaluation import Evaluation, InFlight
@@ -44,20 +44,6 @@ class Evaluate(groups.Screen, groups.LocalJudging, groups.Answering, groups.Ques
         min=0.0,
         max=1.0,
     )
-    escalate_to: Optional[str] = option(
-        None,
-        "openai:MODEL",
-        "Judge behind an API for the answers that a validated local judge leaves open.",
-        JUDGING,
-    )
-    error_rate: Optional[float] = rare(
-        None,
-        "SHARE",
-        "--escalate-to: how often the local judge may be wrong about what it settles. Default: 0.1.",
-        JUDGING,
-        min=0.001,
-        max=0.999,
-    )
     dry_run: bool = option(False, None, "Estimate what an openai: judge would cost; send no request.", SERVERS)
     batch: bool = rare(False, None, "Use OpenAI's Batch API: submit now; the same command collects later.", SERVERS)
     wait: bool = rare(False, None, "With --batch: wait until everything is judged.", SERVERS)
@@ -71,8 +57,6 @@ class Evaluate(groups.Screen, groups.LocalJudging, groups.Answering, groups.Ques
     def __post_init__(self) -> None:
         if self.wait and not self.batch:
             raise InputError("--wait: belongs to --batch")
-        if self.error_rate is not None and self.escalate_to is None:
-            raise InputError("--error-rate: belongs to --escalate-to")
         if self.model and self.answers:
             raise InputError(
                 "--model and --answers: give one of the two; a model answers, or existing answers are judged"
@@ -94,7 +78,6 @@ class Evaluate(groups.Screen, groups.LocalJudging, groups.Answering, groups.Ques
 
     def request(self) -> "EvaluationRequest":
         """The request to `run_evaluation`."""
-        from medjudge.workflows.escalate import Escalation
         from medjudge.workflows.evaluate import EvaluateOptions, EvaluationRequest
 
         return EvaluationRequest(
@@ -109,7 +92,6 @@ class Evaluate(groups.Screen, groups.LocalJudging, groups.Answering, groups.Ques
                 self.answering(),
                 self.judging(),
                 self.choice(self.answered_only),
-                Escalation(self.escalate_to, self.error_rate or 0.1) if self.escalate_to else None,
                 self.items,
                 self.defer_to_physicians,
                 self.offline,
@@ -172,8 +154,6 @@ def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
         screen.print(
             f"{result.deferred.answers} answers for physicians to look at, {result.deferred.by}: {result.deferred.file}"
         )
-    if result.cascade is not None:
-        _print_cascade(result, result.cascade, screen)
     if result.panel is not None:
         _print_panel(result.panel, screen)
     if result.items is not None:
@@ -181,18 +161,6 @@ def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
 
         print_items(result.items, screen)
     screen.print(f"{result.run.path / 'scores.json'}; next: medjudge report {quote(str(result.run.path))}")
-
-
-def _print_cascade(result: "Evaluation", cascade: "CascadeRecord", screen: "Console") -> None:
-    for stage in cascade.stages:
-        screen.print(stage.line)
-    if cascade.asked_again:
-        screen.print(f"{cascade.asked_again} requests failed; the same command sends them again")
-    if cascade.for_people:
-        screen.print(
-            f"{cascade.for_people} answers left to people: {result.run.path / cascade.file}; next: medjudge annotate "
-            f"export {quote(str(result.run.path))} --rater NAME --which deferred"
-        )
 
 
 def _print_panel(panel: "PanelRecord", screen: "Console") -> None:

@@ -64,7 +64,6 @@ class Validate(groups.Screen, groups.LocalJudging):
         None, "FILE", "YAML file with other requirements. Default: those of the scheme.", _MORE
     )
     scheme: options.Scheme = None
-    error_rate: float = rare(0.1, "SHARE", "How often a conformal set may miss.", _STATISTICS, min=0.001, max=0.999)
     interval: Literal["bca", "percentile"] = rare("bca", None, "Kind of bootstrap interval.", _STATISTICS)
     resamples: int = rare(10_000, "N", "Bootstrap resamples.", _STATISTICS, min=100)
     seed: options.Seed = 0
@@ -96,7 +95,7 @@ class Validate(groups.Screen, groups.LocalJudging):
             gate=self.gate,
             probe_answers=self.probe_answers if self.probes else 0,
             leave_out=self.leaves_out(),
-            settings=Settings(self.resamples, self.seed, self.interval, self.error_rate, self.plan_width),
+            settings=Settings(self.resamples, self.seed, self.interval, self.plan_width),
             judging=self.judging(),
             offline=self.offline,
         )

@@ -180,11 +180,7 @@ def _among_physicians(physicians: PhysicianAgreement) -> str:
 
 
 def _confidence(confidence: Confidence) -> str:
-    sets = confidence.conformal
-    line = f"confidence: calibration error {confidence.ece:.3f}, Brier {span(confidence.brier)}"
-    if sets.usable is None or sets.usable.certain is None:
-        return line
-    return f"{line}; certain of {100 * sets.usable.certain:.0f} % at error {sets.error_rate:g}"
+    return f"confidence: calibration error {confidence.ece:.3f}, Brier {span(confidence.brier)}"
 
 
 def _usability(usability: Usability) -> str:

@@ -1,7 +1,7 @@
-"""Judges together: a panel, whose verdicts are combined, and a cascade, where one judges what another leaves open."""
+"""A panel: judges whose verdicts are combined."""
 
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -114,9 +114,6 @@ class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
 
-_Record = TypeVar("_Record", bound=_Model)
-
-
 class MemberRecord(_Model):
     """A member's work in a run: the answers judged, those on which it was left out by reason, its time and cost.
 
@@ -155,72 +152,15 @@ class PanelRecord(_Model):
     too_few: int
 
 
-class Stage(_Model):
-    """One judge of a cascade: how many answers it judged, on how many of them it settled whether they are usable.
-
-    `usd` is what all requests of the run to this judge's model cost: 0 of a local judge, None where the price is
-    unknown.
-    """
-
-    judge: str
-    judged: int
-    settled: int
-    seconds: float
-    usd: float | None
-    tokens_in: int = 0
-    tokens_out: int = 0
-
-    @property
-    def line(self) -> str:
-        """The stage in a few words."""
-        cost = "price unknown" if self.usd is None else f"{self.usd:.4f} USD"
-        tokens = f", {self.tokens_in:,} tokens in, {self.tokens_out:,} out, {cost}" if self.tokens_in else ""
-        return f"{self.judge} settled {self.settled} of {self.judged} answers ({self.seconds:.0f} s{tokens})"
-
-
-class CascadeRecord(_Model):
-    """A cascade's work: `cascade` of its entry in `run.json`.
-
-    `for_people` answers are listed in `file`; `asked_again` have no score because their request failed, and the same
-    command asks again.
-    """
-
-    error_rate: float
-    stages: list[Stage]
-    for_people: int
-    asked_again: int
-    file: str
-
-    @property
-    def line(self) -> str:
-        """All stages in one line."""
-        again = f"; {self.asked_again} requests failed and are sent again" if self.asked_again else ""
-        stages = "; ".join(stage.line for stage in self.stages)
-        return f"Error rate {self.error_rate:g}: {stages}; {self.for_people} left to people ({self.file}){again}"
-
-
 def read_panel_record(run: Run, judge: str) -> PanelRecord | None:
     """The work of the panel of this name in a run; None where no panel has this name.
 
     Raises:
         InputError: The entry of `run.json` is not such a record.
     """
-    return _recorded(run, judge, "panel", PanelRecord, "medjudge eval")
-
-
-def read_cascade(run: Run, judge: str) -> CascadeRecord | None:
-    """The work of the cascade of this name in a run; None where no cascade has this name.
-
-    Raises:
-        InputError: The entry of `run.json` is not such a record.
-    """
-    return _recorded(run, judge, "cascade", CascadeRecord, "medjudge eval --escalate-to")
-
-
-def _recorded(run: Run, judge: str, name: str, record: type[_Record], command: str) -> _Record | None:
-    recorded: Any = run.manifest().get("judges", {}).get(judge, {}).get(name)
+    recorded: Any = run.manifest().get("judges", {}).get(judge, {}).get("panel")
     try:
-        return None if recorded is None else record.model_validate(recorded)
+        return None if recorded is None else PanelRecord.model_validate(recorded)
     except ValidationError as error:
-        place = f"{run.manifest_file}: judges.{judge}.{name}"
-        raise InputError(f"{place}: {first_problem(error)}; run `{command}` again") from None
+        place = f"{run.manifest_file}: judges.{judge}.panel"
+        raise InputError(f"{place}: {first_problem(error)}; run `medjudge eval` again") from None

@@ -1,4 +1,4 @@
-"""The summary of a validation that `judge.json` keeps: agreement, the acceptance gate, and conformal thresholds."""
+"""The summary of a validation that `judge.json` keeps: agreement and the acceptance gate."""
 
 from enum import Enum
 from pathlib import Path
@@ -9,7 +9,6 @@ from pydantic import BaseModel, Field
 from medjudge.errors import InputError
 from medjudge.files import first_problem, model_from_json, read_text
 from medjudge.scheme import LLMEVAL_MED, SchemeSummary
-from medjudge.statistics.conformal import SetQuality
 from medjudge.statistics.estimates import Estimate, Record
 
 Measures = dict[str, Estimate]
@@ -83,22 +82,6 @@ class GateResult(Record):
         return [check for check in self.checks if check.state == state]
 
 
-class ConformalSets(Record):
-    """Thresholds of conformal sets, and their quality.
-
-    The thresholds are None where there are too few conversations, `usable` and `level` where the sets could not be
-    checked on held-out ones; `why` says so.
-    """
-
-    error_rate: float
-    why: str | None = None
-    calibrated_on: int | None = None
-    usable_threshold: float | None = None
-    level_threshold: float | None = None
-    usable: SetQuality | None = None
-    level: SetQuality | None = None
-
-
 class Outcome(Record):
     """The part that a study and its summary in `judge.json` share.
 
@@ -155,8 +138,6 @@ class Outcome(Record):
 
 class StudySummary(Outcome):
     """One entry of `validated_on` in `judge.json`."""
-
-    conformal: ConformalSets | None = None
 
 
 _Result = TypeVar("_Result", bound=BaseModel)

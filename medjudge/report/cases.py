@@ -48,9 +48,9 @@ def cases(run: Contents) -> Cases:
         scores_by_answer.setdefault(score.answer_key, []).append(score)
     binding = binding_by_answer(run.scores)
     judgments_by_answer: dict[AnswerKey, list[list[Any]]] = {}
-    for place, (judge, judgments) in enumerate(run.judgments.items()):
+    for place, judgments in enumerate(run.judgments.values()):
         for judgment in judgments:
-            judgments_by_answer.setdefault(judgment.answer_key, []).append(_judgment(place, judge, judgment))
+            judgments_by_answer.setdefault(judgment.answer_key, []).append(_judgment(place, judgment))
     rows = (
         [
             with_rendering(answer.text),
@@ -138,8 +138,8 @@ def _usable(rounds: Sequence[Judgment] | None) -> int | None:
     return round(1000 * float(mean_probabilities(rounds)[USABLE_FROM - 1 :].sum()))
 
 
-def _judgment(place: int, judge: str, judgment: Judgment) -> list[Any]:
-    """The judgment as the page reads it; one of a cascade ends with the name of the judge that made it."""
+def _judgment(place: int, judgment: Judgment) -> list[Any]:
+    """The judgment as the page reads it."""
     probabilities = None if judgment.probabilities is None else [round(share, 3) for share in judgment.probabilities]
     expected = None if judgment.expected is None else round(judgment.expected, 2)
     # The reply as it came is of use where nothing could be read from it.
@@ -155,7 +155,6 @@ def _judgment(place: int, judge: str, judgment: Judgment) -> list[Any]:
         judgment.error,
         unread,
         cut,
-        *([judgment.judge] if judgment.judge != judge else []),
     ]
 
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from medjudge.judge.items import item_judgments, judges_of_items
-from medjudge.judge.panel import read_cascade, read_panel_record
+from medjudge.judge.panel import read_panel_record
 from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateCheck, GateResult, Measures
 from medjudge.records import AnswerKey, Judgment, PhysicianScore
 from medjudge.report.contents import Contents, effort
@@ -94,7 +94,6 @@ def section(run: Contents, run_index: int, words: Words) -> dict[str, Any]:
         studied = any(study.against_kind != AgainstKind.JUDGE for study in studies)
         judges[judge] = {
             "name": judge,
-            "cascade": cascade.line if (cascade := read_cascade(run.run, judge)) else None,
             "panel": read_panel_record(run.run, judge),
             "hint": _stale(run, read, words)
             or _hint(run, judge, words, studied=studied, comparable=compared, overlap=len(seen)),

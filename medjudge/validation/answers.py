@@ -15,7 +15,7 @@ from medjudge.rounds import (
     raters_of,
     scored_rounds,
 )
-from medjudge.scale import LEVELS, USABLE_FROM, consensus
+from medjudge.scale import USABLE_FROM, consensus
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
 
@@ -39,7 +39,6 @@ class Pairs(NamedTuple):
     judge: np.ndarray
     expected: np.ndarray
     usable_probability: np.ndarray
-    probabilities: np.ndarray
     physician: np.ndarray
     unsafe: np.ndarray
     raters: np.ndarray
@@ -75,7 +74,6 @@ def paired(
     rounds, of_teacher = scored_rounds(judgments), scored_rounds(teacher)
     keys = [key for key in scores_by_answer if key in rounds and key.question_id in by_id]
     question_of_key = [by_id[key.question_id] for key in keys]
-    probabilities = [mean_probabilities(rounds[key]) for key in keys]
     return Pairs(
         question_id=_text(key.question_id for key in keys),
         model=_text(key.model for key in keys),
@@ -87,8 +85,9 @@ def paired(
         conversation=_text(question.group for question in question_of_key),
         judge=np.array([level_of(rounds[key]) for key in keys], dtype=int),
         expected=np.array([expected_of(rounds[key]) for key in keys], dtype=float),
-        usable_probability=np.array([row[USABLE_FROM - 1 :].sum() for row in probabilities], dtype=float),
-        probabilities=np.array(probabilities, dtype=float).reshape(-1, LEVELS),
+        usable_probability=np.array(
+            [mean_probabilities(rounds[key])[USABLE_FROM - 1 :].sum() for key in keys], dtype=float
+        ),
         physician=np.array([consensus(score.level for score in binding[key]) for key in keys], dtype=int),
         unsafe=np.array([unsafe(by_id[key.question_id], binding[key], scheme) for key in keys], dtype=bool),
         raters=by_rater([scores_by_answer[key] for key in keys], raters_of(scores)),

@@ -3,7 +3,6 @@
 import numpy as np
 from typing_extensions import TypedDict, Unpack
 
-from medjudge.judge.study_summary import ConformalSets
 from medjudge.scale import USABLE_FROM
 from medjudge.statistics.bootstrap import Resampling
 from medjudge.statistics.calibration import (
@@ -13,7 +12,6 @@ from medjudge.statistics.calibration import (
     expected_calibration_error,
     risk_coverage,
 )
-from medjudge.statistics.conformal import conversations_needed, cross_conformal_coverage, fit_conformal
 from medjudge.statistics.estimates import Estimate, Record, mean_estimate
 from medjudge.validation.answers import Pairs
 
@@ -43,18 +41,10 @@ class Confidence(Record):
     curve: list[CalibrationPoint]
     risk_coverage: list[RiskPoint]
     area_under_risk_coverage: float
-    conformal: ConformalSets
 
 
-def confidence(pairs: Pairs, error_rate: float = 0.1, **how: Unpack[Resampling]) -> Confidence | None:
-    """Calibration, risk against coverage, and conformal sets of a judge that gives probabilities.
-
-    Args:
-        error_rate: How often a conformal set may miss the physicians' label.
-
-    Returns:
-        None where the judge gives no probabilities.
-    """
+def confidence(pairs: Pairs, **how: Unpack[Resampling]) -> Confidence | None:
+    """Calibration, and risk against coverage, of a judge's P(usable); None where it gives no probabilities."""
     known = pairs.only(np.isfinite(pairs.usable_probability))
     if len(known.judge) == 0:
         return None
@@ -72,7 +62,6 @@ def confidence(pairs: Pairs, error_rate: float = 0.1, **how: Unpack[Resampling])
             for at in positions
         ],
         area_under_risk_coverage=round(area_under_risk_coverage(sure, correct), 6),
-        conformal=_conformal(known, error_rate, how.get("seed", 0)),
     )
 
 
@@ -80,23 +69,3 @@ def _point(entry: CalibrationBin) -> CalibrationPoint:
     ends = {"from": entry.lowest, "to": entry.highest}
     shares = {"predicted": entry.predicted, "observed": entry.observed, "low": entry.low, "high": entry.high}
     return {**{name: round(value, 6) for name, value in (ends | shares).items()}, "n": entry.n}  # type: ignore[typeddict-item]
-
-
-def _conformal(known: Pairs, error_rate: float, seed: int) -> ConformalSets:
-    """Thresholds for later use, and the quality of sets made that way on held-out conversations."""
-    answers = known.probabilities, known.physician, known.conversation
-    fitted = fit_conformal(*answers, error_rate, seed)
-    if fitted is None:
-        needed, conversations = conversations_needed(error_rate), len(np.unique(known.conversation))
-        why = f"{conversations} conversations; an error rate of {error_rate:g} needs {needed}"
-        return ConformalSets(error_rate=error_rate, why=why)
-    checked = cross_conformal_coverage(*answers, error_rate, seed=seed)
-    return ConformalSets(
-        error_rate=error_rate,
-        why=None if checked else "too few conversations to check the sets on held-out ones",
-        calibrated_on=fitted.calibrated_on,
-        usable_threshold=fitted.usable_threshold,
-        level_threshold=fitted.level_threshold,
-        usable=checked.usable if checked else None,
-        level=checked.level if checked else None,
-    )

@@ -57,8 +57,7 @@ class Study(Outcome):
 
     def summary(self) -> StudySummary:
         """The part that the judge card keeps."""
-        shared = {name: getattr(self, name) for name in Outcome.model_fields}
-        return StudySummary(**shared, conformal=self.confidence.conformal if self.confidence else None)
+        return StudySummary(**{name: getattr(self, name) for name in Outcome.model_fields})
 
     def __repr__(self) -> str:
         """The result in one line, for a notebook."""

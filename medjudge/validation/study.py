@@ -29,15 +29,13 @@ from medjudge.validation.records import Study
 class Settings(NamedTuple):
     """The settings of a study.
 
-    `error_rate` is that of the conformal sets; `width` is the full width of a usability rate's interval that further
-    scores are planned for. `gate` is the scheme's unless given; its `teacher_margin` is also the margin of
-    non-inferiority to the teacher.
+    `width` is the full width of a usability rate's interval that further scores are planned for. `gate` is the scheme's
+    unless given; its `teacher_margin` is also the margin of non-inferiority to the teacher.
     """
 
     resamples: int = RESAMPLES
     seed: int = 0
     interval: Method = "bca"
-    error_rate: float = 0.1
     width: float | None = None
     gate: Gate | None = None
 
@@ -124,7 +122,7 @@ def agreement_study(
         physicians=ceiling,
         teacher=compared,
         ranking=ranking(pairs, **how),
-        confidence=confidence(pairs, settings.error_rate, **how),
+        confidence=confidence(pairs, **how),
         usability=usability_rates(questions, judgments, scores, settings.width, scheme) if of_physicians else None,
         probes=None,
         leave_out=None,

@@ -11,16 +11,14 @@ from medjudge.files import first_problem
 from medjudge.judge.card import write_readme
 from medjudge.judge.folder import JudgeCard
 from medjudge.judge.inference import quantization_name
-from medjudge.judge.study_summary import AgainstKind, GateCheck, StudySummary
+from medjudge.judge.study_summary import GateCheck, StudySummary
 from medjudge.models.quantization import Quantization
-from medjudge.statistics.conformal import Conformal
 from medjudge.statistics.estimates import Estimate, estimate_text
 from medjudge.store import Run
 from medjudge.validation.records import Study
 from medjudge.validation.status import Use, ValidationStatus, validation_status, validation_statuses
 from medjudge.validation.study_file import read_study
 
-_SAME_RATE = 1e-9
 _IN_CARD = ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman")
 
 
@@ -52,24 +50,6 @@ def statuses_in(run: Run, judge: str, models: Iterable[str] | None = None) -> di
         InputError: As for `validations`.
     """
     return validation_statuses(validations(run, judge), run.scheme(), use_in(run, judge, models))
-
-
-def conformal_of(studies: Sequence[StudySummary], error_rate: float | None = None) -> Conformal | None:
-    """The thresholds of the last validation against physicians that has them.
-
-    Args:
-        studies: Oldest first.
-        error_rate: That of the thresholds; None for any.
-    """
-    for study in reversed(studies):
-        sets = study.conformal
-        if study.against_kind != AgainstKind.PHYSICIANS or study.changed or sets is None:
-            continue
-        if error_rate is not None and abs(sets.error_rate - error_rate) > _SAME_RATE:
-            continue
-        if sets.usable_threshold is not None and sets.level_threshold is not None:
-            return Conformal(sets.error_rate, sets.usable_threshold, sets.level_threshold, sets.calibrated_on or 0)
-    return None
 
 
 def use_in(run: Run, judge: str, models: Iterable[str] | None = None) -> Use:

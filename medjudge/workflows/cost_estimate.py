@@ -113,8 +113,6 @@ def estimate_cost(request: EvaluationRequest, batch_job: bool = False) -> CostEs
     """
     if request.models:
         raise InputError("--dry-run: the answers of --model do not exist yet; run `medjudge answer` first")
-    if request.options.escalation is not None:
-        raise InputError("--dry-run: not with --escalate-to; what is escalated is known only after the local judge")
     if batch_job and request.options.items:
         raise InputError("--batch: not with --items; estimate the two one at a time")
     prepared = prepare(request, sends_requests=False)

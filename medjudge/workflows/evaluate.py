@@ -35,7 +35,7 @@ from medjudge.workflows.answer import (
     load_before_writing,
 )
 from medjudge.workflows.batch_jobs import judge_by_batch_jobs
-from medjudge.workflows.escalate import Cascade, Escalation, defer, escalate, open_cascade
+from medjudge.workflows.defer import defer
 from medjudge.workflows.evaluation import Evaluation, InFlight
 from medjudge.workflows.judge import (
     check_judge_engine,
@@ -61,13 +61,12 @@ from medjudge.workflows.run_folder import (
 
 
 class EvaluateOptions(NamedTuple):
-    """Settings of answering and judging, the choice of questions, and the judge of what the judge leaves open.
+    """Settings of answering and judging, and the choice of questions.
 
     Attributes:
         answering: How models answer.
         judging: How the judge is run.
         choice: Which questions.
-        escalation: Who judges what the judge leaves open; None for nobody.
         items: Whether the judge also says of every item of a question whether an answer meets it.
         defer_share: The share of answers to list for physicians, 0 to 1; None for no list.
         offline: Refuses `openai:` models and judges of a server that is not this machine.
@@ -76,7 +75,6 @@ class EvaluateOptions(NamedTuple):
     answering: AnswerOptions = AnswerOptions()
     judging: JudgeOptions = JudgeOptions()
     choice: Choice = Choice()
-    escalation: Escalation | None = None
     items: bool = False
     defer_share: float | None = None
     offline: bool = False
@@ -111,12 +109,6 @@ class Prepared(NamedTuple):
     run: Run
     introduction: str
     preflight: Preflight
-    cascade: Cascade | None
-
-    @property
-    def judge_name(self) -> str:
-        """Whose judgments count."""
-        return self.cascade.name if self.cascade else self.judge_ref.name
 
 
 def evaluate(
@@ -182,8 +174,6 @@ def run_evaluation(request: EvaluationRequest) -> Evaluation:
                 judge_answers(prepared.run, judge_ref, options, loaded=loaded, group=prepared.group)
                 items = mark_items(prepared.run, judge_ref, options, loaded) if request.options.items else None
         del loaded
-        if prepared.cascade is not None:
-            escalate(prepared.run, prepared.cascade, options)
         return replace(_evaluation(prepared), items=items)
 
 
@@ -198,8 +188,6 @@ def run_batch_evaluation(request: EvaluationRequest, wait: bool = False) -> Eval
         UnfinishedError: A server did not answer, or the limit on costs is reached; the same call goes on.
     """
     prepared = prepare(request)
-    if request.options.escalation is not None:
-        raise InputError("--batch: not with --escalate-to, whose answers are known only after the local judge")
     if request.options.items:
         raise InputError("--batch: not with --items; collect the batch first, and add --items without --batch")
     if isinstance(prepared.judge_ref, PanelRef):
@@ -223,7 +211,7 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
         InputError: Something is wrong.
     """
     options = request.options
-    judging, escalation = options.judging, options.escalation
+    judging = options.judging
     if request.models and options.choice.answered_only:
         raise InputError("--answered-only: is for answers that exist; --model answers every question")
     if request.models and request.answers:
@@ -235,8 +223,6 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     check_judge_engine(judge_ref, judging)
     judge_ref = with_inference(judge_ref, judging)
     apis = [f"--judge {request.judge}" for member in members_of(judge_ref) if isinstance(member, ApiRef)]
-    if escalation is not None:
-        apis.append(f"--escalate-to {escalation.to}")
     if judging.replies.tokens is not None and not apis:
         raise InputError(f"--judge-tokens: is for openai: judges, and {request.judge} is none; leave it out")
     check_sharing(group, judging.engine, apis)
@@ -246,11 +232,6 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
         raise InputError(f"--defer-to-physicians: {request.judge} gives no probabilities; use a local judge")
     check_answering(request.models, options.answering, group, options.offline)
     answers = _existing_answers(request, benchmark, run)
-    cascade = None
-    if escalation is not None:
-        if options.defer_share is not None:
-            raise InputError("--escalate-to and --defer-to-physicians: give one of the two; both write one list")
-        cascade = open_cascade(judge_ref, escalation, judging, options.offline, run, benchmark.scheme)
     if answers is None and not request.models and not run.answers_file.exists():
         raise InputError("no answers to judge: give --answers FILE, or --model ID to answer first")
     existing = run.answers() if answers is None else answers
@@ -270,7 +251,7 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     elif group.first and not isinstance(judge_ref, PanelRef):
         line = introduction(judge_ref, judging, benchmark.scheme, run, models)
     benchmark = benchmark._replace(questions=questions)
-    return Prepared(request, group, judge_ref, benchmark, answers, run, line, counts, cascade)
+    return Prepared(request, group, judge_ref, benchmark, answers, run, line, counts)
 
 
 def _existing_answers(request: EvaluationRequest, benchmark: OpenedBenchmark, run: Run) -> list[Answer] | None:
@@ -344,8 +325,6 @@ def _answered(prepared: Prepared, introduced: bool) -> Iterator[None]:
             for member in members_of(prepared.judge_ref):
                 if not isinstance(member, ImportedRef):
                     require_same_judge(run, member, judging)
-            if prepared.cascade is not None:
-                require_same_judge(run, prepared.cascade.api, judging)
             if not introduced:
                 _introduce(prepared)
             if prepared.answers is not None:
@@ -360,8 +339,8 @@ def _evaluation(prepared: Prepared) -> Evaluation:
     run, judge_ref, defer_share = prepared.run, prepared.judge_ref, prepared.request.options.defer_share
     if not prepared.group.first:
         return Evaluation(run, judge_ref.name, score_run(run, judge_ref.name), first_process=False)
-    scores = write_scores(run, prepared.judge_name)
-    deferred = None if defer_share is None else defer(run, judge_ref, defer_share)
+    scores = write_scores(run, judge_ref.name)
+    deferred = None if defer_share is None else defer(run, judge_ref.name, defer_share)
     spending = run.manifest().get("spending") or {}
     notes = (NOTICE,) if prepared.benchmark.source == "sample" else ()
-    return Evaluation(run, scores.judge, scores, notes, spending.get("usd"), deferred, scores.cascade, scores.panel)
+    return Evaluation(run, scores.judge, scores, notes, spending.get("usd"), deferred, scores.panel)

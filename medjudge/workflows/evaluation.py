@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from medjudge.judge.panel import CascadeRecord, PanelRecord
+from medjudge.judge.panel import PanelRecord
 from medjudge.store import Run
 from medjudge.validation.items import ItemStudy
 from medjudge.validation.usability import ModelUsability, Rate
-from medjudge.workflows.escalate import Deferred
+from medjudge.workflows.defer import Deferred
 from medjudge.workflows.report import Scores
 
 
@@ -17,12 +17,11 @@ class Evaluation:
 
     Attributes:
         run: The run folder.
-        judge: The judge's name; of a cascade, the names of its judges.
+        judge: The judge's name.
         scores: Rates, validation status and coverage: what `scores.json` holds.
         notes: What the run says about its data.
         spent_usd: What requests to servers cost in total; None where none was sent or a price is unknown.
         deferred: The answers listed for physicians, if any.
-        cascade: What each judge of a cascade did.
         panel: What each member of a panel did.
         items: The scores by items, where the judge checked them.
         first_process: False in the other processes of `accelerate launch`, which report nothing.
@@ -34,7 +33,6 @@ class Evaluation:
     notes: tuple[str, ...] = ()
     spent_usd: float | None = None
     deferred: Deferred | None = None
-    cascade: CascadeRecord | None = None
     panel: PanelRecord | None = None
     items: ItemStudy | None = None
     first_process: bool = True

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from medjudge.errors import InputError
 from medjudge.files import write_json, write_whole
 from medjudge.judge.pairs import compared_by
-from medjudge.judge.panel import CascadeRecord, PanelRecord, read_cascade, read_panel_record
+from medjudge.judge.panel import PanelRecord, read_panel_record
 from medjudge.report.boards import BoardKey, board_key
 from medjudge.report.contents import distinct_model_names, distinct_run_names
 from medjudge.report.page import write_page
@@ -43,7 +43,6 @@ class Scores:
         coverage: The numbers of answers, and of those without a score, by reason.
         questions: The numbers of questions, and of those without an answer or a score.
         truncated: By model, the number of answers that ended at the token limit.
-        cascade: What each judge did and cost, where these are the judgments of a cascade.
         panel: What each member did and cost, where these are the judgments of a panel.
     """
 
@@ -53,7 +52,6 @@ class Scores:
     coverage: Coverage
     questions: QuestionCounts
     truncated: dict[str, int]
-    cascade: CascadeRecord | None = None
     panel: PanelRecord | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -65,7 +63,6 @@ class Scores:
             "answers": {**self.coverage._asdict(), "reasons": dict(self.coverage.reasons)},
             "questions": self.questions._asdict(),
             "truncated": self.truncated,
-            **({"cascade": self.cascade.model_dump(mode="json")} if self.cascade else {}),
             **({"panel": self.panel.model_dump(mode="json")} if self.panel else {}),
         }
 
@@ -79,9 +76,9 @@ def score_run(run: Run, judge_name: str) -> Scores:
     questions, keys = run.questions(), [answer.key for answer in answers]
     rates = best_first(score_models(questions, judgments, models, scheme, keys))
     counts = count_questions(questions, keys, judgments)
-    cascade, panel = read_cascade(run, judge_name), read_panel_record(run, judge_name)
+    panel = read_panel_record(run, judge_name)
     truncated = {model: sum(answer.truncated for answer in answers if answer.model == model) for model in models}
-    return Scores(judge_name, statuses, rates, coverage(keys, judgments), counts, truncated, cascade, panel)
+    return Scores(judge_name, statuses, rates, coverage(keys, judgments), counts, truncated, panel)
 
 
 def write_scores(run: Run, judge_name: str) -> Scores:

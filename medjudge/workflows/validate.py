@@ -59,7 +59,7 @@ class ValidateOptions(NamedTuple):
         gate: A YAML file with other requirements than the scheme's.
         probe_answers: How many answers are changed and judged again; 0 for no probes.
         leave_out: Trains judges without each model or category in turn.
-        settings: Intervals, seed, conformal sets.
+        settings: Intervals, seed, planned width.
         judging: How the judge is run.
         offline: Refuses a judge on a server that is not this machine.
     """

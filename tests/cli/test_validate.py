@@ -5,13 +5,17 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from calls import refused, refused_with
 from openpyxl import Workbook
 
-from medjudge.records import PhysicianScore
+from medjudge.errors import InputError
+from medjudge.records import Judgment, PhysicianScore
+from medjudge.scale import median_level
 from medjudge.store import Run, read_records, write_records
+from medjudge.workflows.defer import defer
 
 EASY_GATE = """
 usable_agreement: {MK: 0.01, MLU: 0.01, MR: 0.01, MSE: 0.01, MTG: 0.01}
@@ -203,25 +207,44 @@ def test_eval_hands_the_most_uncertain_answers_to_physicians(medjudge, judge_fol
     assert "28 answers for physicians to look at, by nearness of P(usable)" in done.stdout
     away = [round(abs(line["usable_probability"] - 0.5), 9) for line in lines]
     assert away == sorted(away)
-    others = Run(tmp_path / "run").judgments("mine")
+    run = Run(tmp_path / "run")
+    others = run.judgments("mine")
     assert sum(abs(sum(judgment.probabilities[3:]) - 0.5) < away[-1] - 1e-4 for judgment in others) <= 28
     refused(
         medjudge("eval", "--judge", "openai:gpt-4o", "--defer-to-physicians", "0.1", OPENAI_API_KEY="k"),
         "gives no probabilities",
     )
 
+    # The list becomes the forms of a physician, and nothing else does.
+    export = ("annotate", "export", "run", "--rater", "dr-a", "--which", "deferred")
+    assert "28 answers, each to 1 of 1 raters" in medjudge(*export).stdout
+    items = json.loads((run.path / "annotation" / "plan.json").read_text())["items"]
+    places = [{(one["question_id"], one["model"], one["sample"]) for one in listed} for listed in (items, lines)]
+    assert places[0] == places[1]
+    run.deferred_file.write_text("".join(json.dumps(line) + "\n" for line in lines[1:]))
+    refused(medjudge(*export), "changed since the plan was made")
 
-def test_a_validated_judge_defers_by_its_conformal_sets(
-    medjudge, validate, sample_run, judge_folder, physicians
-) -> None:
-    physicians()
-    assert validate(sample_run, "--judge", judge_folder, "--error-rate", "0.2").returncode == 1
-    done = medjudge("eval", "--judge", judge_folder, "--run", "run", "--defer-to-physicians", "1")
-    assert "conformal sets at error rate 0.2 first" in done.stdout
-    lines = [json.loads(line) for line in (sample_run.parent / "run" / "for_physicians.jsonl").open()]
-    certain = [len(line["not_ruled_out"]) == 1 for line in lines]
-    assert certain == sorted(certain)
-    assert 0 < sum(certain) < 280
+
+def test_unscored_answers_are_listed_first_and_those_that_physicians_scored_are_not(sample_run) -> None:
+    run = Run(sample_run)
+    keys = [answer.key for answer in run.answers()][:5]
+    write_records(run.answers_file, run.answers()[:5])
+    write_records(run.physicians_file, [PhysicianScore(**keys[0]._asdict(), rater="dr", score=4)])
+    shares = {0: [0, 0, 0.5, 0.5, 0], 1: [0, 0, 0, 0.1, 0.9], 2: [0.3, 0, 0, 0.7, 0], 3: [0.7, 0, 0, 0.3, 0]}
+    judged = [
+        Judgment(**keys[place]._asdict(), judge="j", score=median_level(np.array(row)), probabilities=row)
+        for place, row in shares.items()
+    ]
+    write_records(run.judgments_file("j"), judged)
+    deferred = defer(run, "j", 1)
+    listed = [json.loads(line) for line in run.deferred_file.read_text().splitlines()]
+    assert [line["model"] for line in listed] == [keys[place].model for place in (4, 2, 3, 1)]
+    assert [line["usable_probability"] for line in listed] == [None, 0.7, 0.3, 1.0]
+    assert (deferred.answers, deferred.by.endswith("1 that physicians scored already are not among them")) == (4, True)
+    assert [defer(run, "j", share).answers for share in (0, 0.25, 0.26)] == [0, 1, 2]
+    write_records(run.judgments_file("j"), [judged[0].model_copy(update={"probabilities": None})])
+    with pytest.raises(InputError, match="judge j gives no probabilities"):
+        defer(run, "j", 1)
 
 
 def test_ids_that_match_nothing_are_named_and_the_validation_of_a_changed_judge_is_stale(

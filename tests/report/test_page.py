@@ -90,7 +90,6 @@ def test_every_part_of_a_study_is_on_the_page(run, page) -> None:
         "all together",
         "9 fewer answers to learn from",
         "Is its confidence calibrated?",
-        "Conformal sets at an error rate of 0.1",
         "What physicians would call usable",
         "More scores for a width of 10 points",
         "Where mine and physicians differ, the most harmful first",
@@ -247,7 +246,6 @@ def test_a_handful_of_scores_makes_a_page(run, page, count) -> None:
     study = agreement_study("mine", run.questions(), run.judgments("mine"), scores, settings=Settings(resamples=200))
     write_json(run.agreement_file("mine"), study.model_dump(mode="json"))
     text = page(run).text
-    assert "conversations; an error rate of 0.1 needs 9" in text
     assert "Anything precise" in text
 
 

@@ -8,7 +8,7 @@ import matplotlib
 import pytest
 from example_study import example_study
 
-from medjudge.judge.study_summary import ConformalSets, Measures
+from medjudge.judge.study_summary import Measures
 from medjudge.report import drawing, plots
 from medjudge.report.words import Words
 from medjudge.statistics.estimates import Estimate
@@ -62,7 +62,6 @@ def study() -> Study:
                 {"coverage": 1.0, "risk": 0.125},
             ],
             area_under_risk_coverage=0.05,
-            conformal=ConformalSets(error_rate=0.1),
         ),
     )
 

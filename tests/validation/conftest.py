@@ -21,7 +21,6 @@ def pairs() -> Callable[..., Pairs]:
             "judge": np.array(judge, dtype=int),
             "expected": np.array(judge, dtype=float),
             "usable_probability": np.full(n, np.nan),
-            "probabilities": np.full((n, 5), np.nan),
             "physician": np.array(physician, dtype=int),
             "unsafe": np.zeros(n, dtype=bool),
             "raters": np.array(physician, dtype=float).reshape(n, 1),

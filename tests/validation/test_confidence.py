@@ -13,21 +13,17 @@ def honest(pairs, n: int, **columns: object):
     level = np.array([GENERATOR.choice(5, p=row) for row in probabilities]) + 1
     usable = probabilities[:, 3:].sum(axis=1)
     judge = np.where(usable >= 0.5, 5, 1)
-    return pairs(judge, level, probabilities=probabilities, usable_probability=usable, **columns)
+    return pairs(judge, level, usable_probability=usable, **columns)
 
 
-def test_an_honest_judge_is_calibrated_and_its_sets_cover(pairs) -> None:
+def test_an_honest_judge_is_calibrated(pairs) -> None:
     study = honest(pairs, 800)
-    result = confidence(study, error_rate=0.1, resamples=500)
+    result = confidence(study, resamples=500)
     usable = study.physician >= 4
     assert result.brier["value"] == pytest.approx(brier_score_loss(usable, study.usable_probability), abs=1e-6)
     assert result.brier["low"] < result.brier["value"] < result.brier["high"]
     assert result.ece < 0.06
     assert sum(part["n"] for part in result.curve) == 800
-    conformal = result.conformal
-    assert conformal.calibrated_on == 800
-    assert 0.86 < conformal.usable.coverage < 0.94
-    assert 0.86 < conformal.level.coverage < 0.94
 
 
 def test_risk_falls_where_the_judge_may_keep_silent(pairs) -> None:

@@ -3,11 +3,13 @@
 import json
 import shutil
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from medjudge.annotate.add_scores import add_scores
+from medjudge.annotate.draw import read_deferred
 from medjudge.benchmark.sample import sample_folder
 from medjudge.records import Judgment, PhysicianScore
 from medjudge.store import Run, write_records
@@ -134,3 +136,37 @@ def test_a_score_of_this_run_has_the_hash_of_its_texts(run: Run) -> None:
     key = run.answers()[0].key
     add_scores(run, [PhysicianScore(**key._asdict(), rater="dr-c", score=3)])
     assert run.physician_scores()[-1].texts == run.texts()[key]
+
+
+def test_what_earlier_versions_added_to_a_run_is_ignored(run: Run) -> None:
+    """Alarms since another run, conformal sets, variances, and the stages of an escalation to an API judge."""
+    before = statuses_in(run, "exact")
+    summary = json.loads(run.agreement_file("exact").read_text())
+    confidence = {
+        "n": 280,
+        "brier": {"value": 0.1, "low": 0.05, "high": 0.2},
+        "ece": 0.1,
+        "curve": [],
+        "risk_coverage": [],
+        "area_under_risk_coverage": 0.1,
+        "conformal": {"error_rate": 0.1, "usable_threshold": 0.4, "level_threshold": 0.6, "calibrated_on": 48},
+    }
+    fields = {**summary, "since": {"since": "march", "alarm": True}, "confidence": confidence}
+    figures = json.dumps({name: value for name, value in fields.items() if name != "made_from"}, sort_keys=True)
+    fields["made_from"]["figures_sha256"] = sha256(figures.encode()).hexdigest()
+    run.agreement_file("exact").write_text(json.dumps(fields))
+    (run.path / "variance").mkdir()
+    (run.path / "variance" / "exact.json").write_text('{"judge": 0.1}')
+    (key, *_) = [answer.key for answer in run.answers()]
+    run.deferred_file.write_text(json.dumps({**key._asdict(), "usable_probability": 0.5, "not_ruled_out": ["usable"]}))
+    stages = {"error_rate": 0.1, "stages": [{"judge": "exact", "settled": 280}], "for_people": 0}
+    entry = {"cascade": stages, "validated_on": [{**summary, "conformal": confidence["conformal"]}]}
+    run.update_manifest(judges={"exact+gpt": entry})
+    shutil.copy(run.judgments_file("exact"), run.judgments_file("exact+gpt"))
+    study = read_study(run, "exact")
+    assert study is not None
+    assert study.changed is None
+    assert statuses_in(run, "exact") == before
+    assert len(run.judgments("exact+gpt")) == 280
+    assert read_deferred(run).keys == [key]
+    write_report([run.path], judge="exact+gpt")

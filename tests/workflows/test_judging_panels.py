@@ -219,7 +219,6 @@ def test_what_a_panel_cannot_do_is_refused(medjudge, scored_run: Run, tmp_path: 
     for more, part in (
         (("--batch",), "--batch: not with a panel"),
         (("--dry-run",), "all members of panel:built-in,similarity run on this machine and cost nothing"),
-        (("--escalate-to", "openai:big"), "is a panel; give a local judge"),
     ):
         refused(medjudge("eval", "--judge", spec, "--run", "run", *more, OPENAI_API_KEY="k"), part)
         assert not (tmp_path / "run").exists()

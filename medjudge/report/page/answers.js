@@ -497,7 +497,7 @@ function judgedBy(run, of, judgments) {
   const head = [t("Judge"), t("Level"), t("Expected"), "P(1)", "P(2)", "P(3)", "P(4)", "P(5)"];
   const rounds = judgments.some((one) => one[1] > 1);
   const place = run.questions.id.indexOf(of("id"));
-  const lines = judgments.map(([judge, round, score, expected, probabilities, , error, , , by]) =>
+  const lines = judgments.map(([judge, round, score, expected, probabilities, , error]) =>
     element(
       "tr",
       {},
@@ -505,7 +505,6 @@ function judgedBy(run, of, judgments) {
         "th",
         { scope: "row" },
         element("bdi", {}, run.judges[judge].name),
-        by ? element("small", {}, t("scored by {judge}", { judge: by })) : "",
         rounds ? element("small", {}, t("round {n}", { n: round })) : "",
         run.judges[judge].seen.has(place) ? element("small", {}, t("trained or tuned on this question")) : "",
       ),
