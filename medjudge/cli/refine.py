@@ -1,4 +1,4 @@
-"""`medjudge refine`: better checklists and rubrics from what judge and physicians disagree on."""
+"""`medjudge refine`: better checklists from what judge and physicians disagree on."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,7 @@ class Refine(groups.Screen, groups.Judging):
     held_out: float = option(
         0.5,
         "SHARE",
-        "Share of each question's models, and of each category's conversations, that decide about changes.",
+        "Share of each question's models that decide about changes.",
         min=0.05,
         max=0.95,
     )
@@ -44,7 +44,7 @@ class Refine(groups.Screen, groups.Judging):
 
 @flags
 def refine(options: Refine) -> None:
-    """Improve checklists and rubrics where judge and physicians disagree.
+    """Improve checklists where judge and physicians disagree.
 
     A change is kept only if it brings the judge closer to the physicians on held-out answers, with an interval above 0.
     The run's questions stay as they are; the improved ones are in refinement/questions.jsonl. Exits with 1 if a
@@ -103,7 +103,7 @@ def _print_disagreements(screen: "Console", refinement: "Refinement") -> None:
         table.add_column(column, justify="right" if column == "n" else "left", overflow="fold")
     for finding in refinement.findings:
         table.add_row(
-            finding.target.name,
+            finding.question_id,
             str(finding.answers),
             f"{finding.shift:+.1f}",
             f"{finding.size:.1f}",

@@ -1,1 +1,1 @@
-"""Better checklists and rubrics from what judge and physicians disagree on."""
+"""Better checklists from what judge and physicians disagree on."""

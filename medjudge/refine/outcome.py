@@ -63,7 +63,7 @@ class Refinement:
         held_out_answers: Those of them that decide about changes.
         not_judged: Answers that physicians scored and the judge never judged.
         unscored: Why the judge could not score others -> how many.
-        findings: The disagreements, the rubrics first, then the largest.
+        findings: The disagreements, the largest first.
         revision: What was changed; None where nothing was proposed.
         why_not_refinable: Why no change can affect this judge; None where one can.
     """
@@ -126,15 +126,11 @@ class Refinement:
         if self.revision is not None:
             summary |= {
                 "proposals": {**self.revision.counts(), "left_out": self.revision.left_out},
-                "kept": [_change_json(change) for change in self.revision.kept],
-                "not_kept": [_change_json(change) for change in self.revision.not_kept],
+                "kept": [change.as_json() for change in self.revision.kept],
+                "not_kept": [change.as_json() for change in self.revision.not_kept],
                 "held_out": self.revision.agreement,
             }
         return summary
-
-
-def _change_json(change: Change) -> dict[str, Any]:
-    return {**change.proposal.target._asdict(), **change.decision.numbers(), "why": change.decision.why}
 
 
 def why_unscored(material: Material) -> dict[AnswerKey, str]:

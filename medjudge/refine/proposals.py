@@ -14,15 +14,15 @@ from pydantic import BaseModel
 
 from medjudge.distill.sources import points_of
 from medjudge.languages.texts import languages_of
-from medjudge.refine.disagreements import Cause, CauseKind, Finding, Material, Target, TargetKind, difference
-from medjudge.rubrics.render import neutralise, rubric
+from medjudge.refine.disagreements import Cause, CauseKind, Finding, Material, difference
+from medjudge.rubrics.render import neutralise
 
 _MOST_ANSWERS = 12
 """The most answers that a prompt shows: those on which judge and physicians differ most."""
 _MOST_CHARACTERS = 3000
 """The most characters of an answer in a prompt; a longer one loses its middle."""
 _LONGEST = 6000
-_LEVELS = ("5", "4", "3", "2", "1")
+_OPENING = "<<<CHECKLIST>>>"
 _DECLINED = re.compile(r"\s*[*`]*NO CHANGE[*`.]*\s*", re.IGNORECASE)
 
 
@@ -55,22 +55,21 @@ _DECLINING = Reading(Outcome.DECLINED, problem="no change proposed")
 
 
 class Prompt(NamedTuple):
-    """A prompt for a proposer. `before` is the text to change, empty where there is none."""
+    """A prompt for a proposer. `before` is the checklist to change, empty where there is none."""
 
-    target: Target
+    question_id: str
     cause: Cause
     before: str
     text: str
 
     @property
     def sha256(self) -> str:
-        return text_sha256(f"{self.target.kind} {self.target.name}\n{self.text}")
+        return text_sha256(f"checklist {self.question_id}\n{self.text}")
 
 
 class Proposal(BaseModel):
-    """A line of `proposals.jsonl`: the new text, or why there is none."""
+    """A line of `proposals.jsonl`: the new checklist of the question `name`, or why there is none."""
 
-    kind: TargetKind
     name: str
     by: str
     cause: str
@@ -80,37 +79,27 @@ class Proposal(BaseModel):
     text: str | None = None
     problem: str | None = None
 
-    @property
-    def target(self) -> Target:
-        return Target(self.kind, self.name)
 
-
-def prompt_for(material: Material, target: Target, cause: Cause) -> Prompt:
-    """Ask for a better checklist or rubric, with answers that are not held out: the most disputed ones first."""
-    rows = np.flatnonzero(material.proposing(target))
+def prompt_for(material: Material, question_id: str, cause: Cause) -> Prompt:
+    """Ask for a better checklist, with answers that are not held out: the most disputed ones first."""
+    rows = material.rows_of(question_id, held_out=False)
     distance = np.abs(difference(material.pairs.only(rows)))
-    shown = [_answer(material, row) for row in rows[np.argsort(-distance, kind="stable")][:_MOST_ANSWERS]]
-    asked: dict[str, Any] = {}
-    if target.kind == "rubric":
-        language, before = target.name.rpartition(".")[2], rubric(target.name, material.scheme)
-    else:
-        question = material.questions[target.name]
-        language, before = question.language, question.checklist or ""
-        asked["earlier"] = [neutralise(turn) for turn in material.earlier[question.id]]
-        asked |= {"question": neutralise(question.prompt), "reference": neutralise(question.reference or "")}
-    text = _template(languages_of(material.scheme).text(language, f"refine_{target.kind}.md")).render(
+    question = material.questions[question_id]
+    text = _template(languages_of(material.scheme).text(question.language, "refine_checklist.md")).render(
         cause=cause.kind.value,
         evidence=neutralise(cause.evidence),
-        before=neutralise(before),
-        answers=shown,
-        **asked,
+        earlier=[neutralise(turn) for turn in material.earlier[question_id]],
+        question=neutralise(question.prompt),
+        reference=neutralise(question.reference or ""),
+        before=neutralise(question.checklist or ""),
+        answers=[_answer(material, row) for row in rows[np.argsort(-distance, kind="stable")][:_MOST_ANSWERS]],
     )
-    return Prompt(target, cause, before, text)
+    return Prompt(question_id, cause, question.checklist or "", text)
 
 
 def _answer(material: Material, row: int) -> dict[str, Any]:
     key = material.keys[row]
-    question, answer, scores = material.questions[key.question_id], material.answers[key], material.scores_of[key]
+    answer, scores = material.answers[key], material.scores_of[key]
     text = neutralise(answer.text)
     if len(text) > _MOST_CHARACTERS:
         text = f"{text[: _MOST_CHARACTERS // 2]}\n[...]\n{text[-_MOST_CHARACTERS // 2 :]}"
@@ -118,8 +107,6 @@ def _answer(material: Material, row: int) -> dict[str, Any]:
         "text": text,
         # From the answer itself: no answer can contain the hash of itself and so close its own fence.
         "code": text_sha256(answer.text)[:10],
-        "question": neutralise(question.prompt),
-        "checklist": neutralise(question.checklist or ""),
         "physicians": ", ".join(str(score.level) for score in scores),
         "judge": material.pairs.judge[row],
         "comments": [neutralise(" ".join(score.comment.split())) for score in scores if score.comment],
@@ -133,7 +120,7 @@ def proposal(prompt: Prompt, by: str, reply: str | None, reading: Reading | None
         reading: Of the reply, where it is not a model's text between markers.
     """
     return Proposal(
-        **prompt.target._asdict(),
+        name=prompt.question_id,
         by=by,
         cause=prompt.cause.kind.value,
         prompt_sha256=prompt.sha256,
@@ -151,12 +138,11 @@ def read_reply(prompt: Prompt, reply: str) -> Reading:
     """Read the proposed text of a reply, from between its markers."""
     if _DECLINED.fullmatch(reply.rstrip().rpartition("\n")[2]) and "<<<" not in reply:
         return _DECLINING
-    opening = f"<<<{prompt.target.kind.upper()}>>>"
     lines = [line.strip() for line in reply.splitlines()]
-    if lines.count(opening) != 1 or lines.count("<<<END>>>") != 1:
-        problem = f"the reply does not contain {opening} and <<<END>>> once each, on lines of their own"
+    if lines.count(_OPENING) != 1 or lines.count("<<<END>>>") != 1:
+        problem = f"the reply does not contain {_OPENING} and <<<END>>> once each, on lines of their own"
         return Reading(Outcome.UNREADABLE, problem=problem)
-    start, end = lines.index(opening), lines.index("<<<END>>>")
+    start, end = lines.index(_OPENING), lines.index("<<<END>>>")
     return read_text_of(prompt, "\n".join(line.rstrip() for line in reply.splitlines()[start + 1 : end]))
 
 
@@ -178,21 +164,11 @@ def _problem(prompt: Prompt, text: str) -> str | None:
         return f"the text has {len(text)} characters, more than {_LONGEST}"
     if neutralise(text) != text:
         return "the text contains control tokens or markers"
-    if prompt.target.kind == "checklist":
-        points, before = points_of(text), points_of(prompt.before)
-        if not points:
-            return "the checklist has no readable point"
-        if {point.core for point in before} == {True, False} and {point.core for point in points} != {True, False}:
-            return "the headings of core and secondary requirements are missing"
-        return None
-    levels = tuple(match[1] for match in re.finditer(r"^- ([1-5])[^:：]*[:：]", text, re.MULTILINE))
-    if levels != _LEVELS:
-        return (
-            "the standard must have the five levels 5 to 1, one line each, and has "
-            f"{', '.join(levels) or 'none of them'}"
-        )
-    if text.splitlines()[0].strip() != prompt.before.strip().splitlines()[0].strip():
-        return "the first line of the standard has changed"
+    points, before = points_of(text), points_of(prompt.before)
+    if not points:
+        return "the checklist has no readable point"
+    if {point.core for point in before} == {True, False} and {point.core for point in points} != {True, False}:
+        return "the headings of core and secondary requirements are missing"
     return None
 
 
@@ -208,12 +184,11 @@ Made = Sequence[tuple[Prompt, Proposal]]
 
 
 def proposal_requests(
-    material: Material, findings: Sequence[Finding], readable: frozenset[TargetKind], limit: int | None
+    material: Material, findings: Sequence[Finding], limit: int | None
 ) -> tuple[list[Prompt], dict[str, int]]:
     """A prompt for each disagreement that a change could resolve and that held-out answers can decide.
 
     Args:
-        readable: The kinds of text that the judge takes a new version of.
         limit: The most prompts; None for no limit.
 
     Returns:
@@ -222,15 +197,13 @@ def proposal_requests(
     prompts: list[Prompt] = []
     left_out: Counter[str] = Counter()
     for finding in findings:
-        target, cause = finding.target, finding.causes[0]
-        if target.kind not in readable:
-            left_out[f"the judge cannot use a new {target.kind}"] += 1
-        elif cause.kind is CauseKind.PHYSICIANS_DISAGREE:
+        cause = finding.causes[0]
+        if cause.kind is CauseKind.PHYSICIANS_DISAGREE:
             left_out[cause.kind.value] += 1
-        elif not material.deciding(target).any():
+        elif not len(material.rows_of(finding.question_id, held_out=True)):
             left_out["no held-out answer to decide by"] += 1
         elif limit is not None and len(prompts) == limit:
             left_out["beyond --limit"] += 1
         else:
-            prompts.append(prompt_for(material, target, cause))
+            prompts.append(prompt_for(material, finding.question_id, cause))
     return prompts, dict(left_out)

@@ -110,11 +110,11 @@ class EditorProposer:
 
     def _propose(self, prompt: Prompt) -> Proposal:
         # Named by the prompt's hash: names may contain what no file name can, and numbers change once some are done.
-        stem = self.folder / f"{prompt.target.kind}-{prompt.sha256[:12]}"
+        stem = self.folder / f"checklist-{prompt.sha256[:12]}"
         page, text = stem.with_suffix(".about.md"), stem.with_suffix(".md")
         if not text.exists():
             write_whole(text, prompt.before.rstrip() + "\n")
-        about = f"Edit {text.name}, the {prompt.target.kind} of {prompt.target.name}."
+        about = f"Edit {text.name}, the checklist of {prompt.question_id}."
         reading = read_text_of(prompt, read_text(text))
         if reading.outcome is Outcome.UNREADABLE:
             about = f"To fix: {reading.problem}\n\n{about}"

@@ -1,4 +1,4 @@
-"""Refines a run's checklists and rubrics: finds disagreements, proposes texts, scores again, decides, writes."""
+"""Refines a run's checklists: finds disagreements, proposes texts, scores again, decides, writes."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,12 +14,12 @@ from medjudge.files import write_json, write_json_lines
 from medjudge.judge.folder import CARD_FILE, KINDS, read_card
 from medjudge.judge.open import ApiRef, FolderRef, ImportedRef, JudgeOptions, MemberRef, check_servers, resolve_judge
 from medjudge.models.hardware import choose_device
-from medjudge.records import AnswerKey, Question
-from medjudge.refine.disagreements import Finding, Material, Rounds, TargetKind, find, split_answers
+from medjudge.records import Question
+from medjudge.refine.disagreements import Finding, Material, Rounds, find, split_answers
 from medjudge.refine.outcome import Refinement, Revision, joint_agreement, why_unscored
 from medjudge.refine.proposals import proposal_requests
 from medjudge.refine.proposers import ApiProposer, EditorProposer, LocalProposer, Proposer, make_proposals
-from medjudge.refine.trials import RubricText, kept_texts, plan_rescoring, try_checklists, try_rubrics, write_changes
+from medjudge.refine.trials import changed_questions, decided_changes, kept_checklists, plan_rescoring, write_changes
 from medjudge.rounds import scored_rounds
 from medjudge.store import Run, write_records
 from medjudge.validation.answers import paired
@@ -33,7 +33,7 @@ class RefineOptions(NamedTuple):
 
     Attributes:
         seed: Fixes the split into proposing and held-out answers.
-        held_out: Share of each question's models, and of each category's conversations, that decide about changes.
+        held_out: Share of each question's models that decide about changes.
         limit: The most proposals, largest disagreements first; None for no limit.
         out: Folder for the results; None for `refinement/` in the run. Proposals and judgments in it are reused.
         judging: How the judge is run. Its server, limits and device also serve the proposer.
@@ -50,33 +50,6 @@ class RefineOptions(NamedTuple):
     offline: bool = False
 
 
-class _Job(NamedTuple):
-    """One refinement: its run, folder, judge, options, and the material that it works on."""
-
-    run: Run
-    folder: Path
-    judge_ref: MemberRef
-    options: RefineOptions
-    material: Material
-
-    def rescore(self, questions: Sequence[Question], keys: Sequence[AnswerKey], rubric: RubricText | None) -> Rounds:
-        """Judge answers again, as `medjudge.refine.trials.Rescore` describes."""
-        if not keys:
-            return {}
-        rescoring = plan_rescoring(self.folder, self.material, questions, keys, rubric)
-        judging, judge = self.options.judging, None
-        scheme = self.material.scheme.with_rubrics({} if rubric is None else {rubric.name: rubric.text})
-        assert not isinstance(self.judge_ref, ImportedRef)  # refused before any work
-        if isinstance(self.judge_ref, ApiRef):  # paid from the account of the run that is refined
-            judge = load(self.judge_ref, judging, self.run)
-        with rescoring.run.lock():
-            rescoring.run.write_questions(rescoring.questions, scheme)
-            write_records(rescoring.run.answers_file, rescoring.answers)
-            judgments = judge_answers(rescoring.run, self.judge_ref, judging, set(rescoring.original), judge)
-        original = rescoring.original
-        return {original[key]: made for key, made in scored_rounds(judgments).items() if key in original}
-
-
 def refine_checklists(
     run: Run | Path | str,
     judge: MemberRef | str = "local",
@@ -84,7 +57,7 @@ def refine_checklists(
     proposer: Proposer | str | None = None,
     options: RefineOptions = RefineOptions(),
 ) -> Refinement:
-    """Improve checklists and rubrics where judge and physicians disagree.
+    """Improve checklists where judge and physicians disagree.
 
     A change is kept only if it brings the judge closer to the physicians on held-out answers, with an interval above 0.
     The run's own files stay as they are; the new benchmark is `questions.jsonl` in the result folder.
@@ -115,7 +88,7 @@ def refine_checklists(
         revision = None
         if open_proposer is not None:
             try:
-                revision = _revise(_Job(run, folder, judge_ref, options, material), findings, open_proposer)
+                revision = _revise(run, folder, judge_ref, options, material, findings, open_proposer)
             finally:
                 record_spending(run, options.judging.limit.prices)
         unscored = why_unscored(material)
@@ -176,50 +149,67 @@ def _gather(run: Run, judge_ref: MemberRef, options: RefineOptions) -> Material:
     else:
         judgments = judge_answers(run, judge_ref, options.judging, scored)
     pairs = paired(list(questions.values()), judgments, scores)
-    split = split_answers(list(questions.values()), scored, options.held_out, options.seed)
-    material = Material(questions, answers, scores, judgments, pairs, split, run.scheme())
+    held_out = split_answers(scored, options.held_out, options.seed)
+    material = Material(questions, answers, scores, judgments, pairs, held_out, run.scheme())
     if not len(pairs.judge):
         raise InputError(f"judge {judge_ref.name}: scored none of the answers that physicians scored")
     return material
 
 
-def _revise(job: _Job, findings: Sequence[Finding], open_proposer: Callable[[], Proposer]) -> Revision:
-    """Propose, score again and decide: rubrics first, then the checklists under the rubrics that were kept."""
-    material, options = job.material, job.options
-    prompts, left_out = proposal_requests(material, findings, kinds_read(job.judge_ref), options.limit)
-    made = make_proposals(job.run, prompts, job.folder / "proposals.jsonl", open_proposer)
+def _revise(
+    run: Run,
+    folder: Path,
+    judge_ref: MemberRef,
+    options: RefineOptions,
+    material: Material,
+    findings: Sequence[Finding],
+    open_proposer: Callable[[], Proposer],
+) -> Revision:
+    """Propose, score the held-out answers again, and decide."""
+    prompts, left_out = proposal_requests(material, findings, options.limit)
+    made = make_proposals(run, prompts, folder / "proposals.jsonl", open_proposer)
+    questions = changed_questions(material, made)
     before = scored_rounds(material.judgments)
-    new_rubrics, new_checklists = ([each for each in made if each[1].kind == kind] for kind in ("rubric", "checklist"))
-    rubrics = try_rubrics(material, new_rubrics, before, job.rescore)
-    kept_rubrics = kept_texts(rubrics.changes, "rubric")
-    checklists = try_checklists(material, new_checklists, rubrics.rounds, kept_rubrics, job.rescore)
-    changes = [*rubrics.changes, *checklists.changes]
-    write_changes(job.folder, material, changes)
-    agreement = joint_agreement(material, before, checklists.rounds, options.seed)
+    after = _scored_again(run, folder, judge_ref, options.judging, material, questions) if questions else {}
+    changes = decided_changes(material, made, before, after)
+    write_changes(folder, material, changes)
+    kept = kept_checklists(changes)
+    with_kept = {**before, **{key: rounds for key, rounds in after.items() if key.question_id in kept}}
+    agreement = joint_agreement(material, before, with_kept, options.seed)
     return Revision([proposal for _, proposal in made], left_out, changes, agreement)
 
 
-def kinds_read(judge_ref: MemberRef) -> frozenset[TargetKind]:
-    """The kinds of text that a judge takes a new version of.
-
-    An API judge reads rubric and checklist. A generative judge was trained with the rubrics as they are, so it takes
-    only new checklists. An ordinal judge reads no rubric, and the checklist only if its training set had some. A
-    similarity judge reads only the reference.
-    """
-    if isinstance(judge_ref, ApiRef):
-        return frozenset({"checklist", "rubric"})
-    if isinstance(judge_ref, FolderRef) and KINDS[judge_ref.card.kind].reads_checklist(judge_ref.folder):
-        return frozenset({"checklist"})
-    return frozenset()
+def _scored_again(
+    run: Run,
+    folder: Path,
+    judge_ref: MemberRef,
+    judging: JudgeOptions,
+    material: Material,
+    questions: Sequence[Question],
+) -> Rounds:
+    """The scores of the held-out answers with these questions."""
+    assert not isinstance(judge_ref, ImportedRef)  # refused before any work
+    rescoring = plan_rescoring(folder, material, questions)
+    # An API judge is paid from the account of the run that is refined.
+    judge = load(judge_ref, judging, run) if isinstance(judge_ref, ApiRef) else None
+    with rescoring.run.lock():
+        rescoring.run.write_questions(rescoring.questions, material.scheme)
+        write_records(rescoring.run.answers_file, rescoring.answers)
+        judgments = judge_answers(rescoring.run, judge_ref, judging, set(rescoring.original), judge)
+    original = rescoring.original
+    return {original[key]: made for key, made in scored_rounds(judgments).items() if key in original}
 
 
 def why_not_refinable(judge_ref: MemberRef) -> str | None:
-    """The reason why no change can affect the judge, and which judges to take instead; None where one can."""
+    """The reason why no change can affect the judge, and which judges to take instead; None where one can.
+
+    An ordinal judge reads the checklist only if its training set had some. A similarity judge reads only the reference.
+    """
     if isinstance(judge_ref, ImportedRef):
         return "only its judgments are known, so it cannot score again; give its folder or openai:MODEL"
-    if not kinds_read(judge_ref):
+    if isinstance(judge_ref, FolderRef) and not KINDS[judge_ref.card.kind].reads_checklist(judge_ref.folder):
         return (
-            "reads neither checklist nor rubric, so no change of them affects it; take an openai:MODEL or generative "
-            "judge, or an ordinal judge trained on checklists"
+            "reads no checklist, so no change of one affects it; take an openai:MODEL or generative judge, or an "
+            "ordinal judge trained on checklists"
         )
     return None

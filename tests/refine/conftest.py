@@ -13,9 +13,7 @@ class ModelServer(ChatServer):
     """A server that answers by the model's name: `replies` has functions from a request's body to (status, text)."""
 
     def __init__(self) -> None:
-        self.replies: dict[str, Callable[[dict], tuple[int, str]]] = dict.fromkeys(
-            ("judge", "lenient"), judge_by_the_checklist
-        )
+        self.replies: dict[str, Callable[[dict], tuple[int, str]]] = {"judge": judge_by_the_checklist}
         super().__init__(self._reply)
 
     def _reply(self, body: dict) -> Act:

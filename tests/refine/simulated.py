@@ -18,31 +18,26 @@ def checklist_of(*points: str) -> str:
 
 
 def judge_by_the_checklist(body: dict) -> tuple[int, str]:
-    """5, less two levels for each point of the checklist it is shown that the answer lacks; one in six is a level off.
-
-    Two levels more where the rubric does not say that answers are to be held strictly against it and it is lenient.
-    """
-    system, user_message = (message["content"] for message in body["messages"])
+    """5, less two levels for each point of the checklist that the answer lacks; one in six is a level off."""
+    user_message = body["messages"][1]["content"]
     checklist = user_message.partition("# Checklist")[2].partition("# Answer to grade")[0]
     answer = user_message.partition("<<<ANSWER")[2]
     points = re.findall(r"^\d+\. (.+)$", checklist, re.MULTILINE)
     level = 5 - 2 * sum(point not in answer for point in points)
     level += {0: 1, 1: -1}.get(sha256((checklist + answer).encode()).digest()[0] % 12, 0)
-    if body["model"] == "lenient" and "STRICTLY" not in system:
-        level += 2
     return 200, f"Reasons.\nScore: {min(5, max(1, level))}"
 
 
-def write_run(folder: Path, lacking: range = LACKING, seed: int = 1) -> Path:
+def write_run(folder: Path) -> Path:
     """A run of 20 questions, ten models, two samples, two physicians.
 
     The physicians hold 'no alcohol' for needed and six models never say it; some checklists do not ask for it.
     """
-    draw = np.random.default_rng(seed)
+    draw = np.random.default_rng(1)
     questions, answers, scores = [], [], []
     for number in range(20):
         name = f"q{number:02d}"
-        points = CORE if number in lacking else (*CORE, "no alcohol")
+        points = CORE if number in LACKING else (*CORE, "no alcohol")
         fields = {"reference": "rest, fluids, no alcohol", "checklist": checklist_of(*points), "language": "en"}
         prompt = f"How is condition {number:02d} treated?"
         questions.append({"id": name, "category": "MK", "group": name, "prompt": prompt, **fields})

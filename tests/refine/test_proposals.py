@@ -4,10 +4,9 @@ import pytest
 
 from medjudge.errors import InputError
 from medjudge.records import Judgment
-from medjudge.refine.disagreements import Cause, CauseKind, Material, Split, Target
+from medjudge.refine.disagreements import Cause, CauseKind, Material
 from medjudge.refine.proposals import Outcome, Reading, prompt_for, read_reply
 from medjudge.refine.proposers import EditorProposer, LocalProposer
-from medjudge.rubrics.render import rubric
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.validation.answers import paired
 
@@ -20,16 +19,15 @@ CHINESE = "核心需求：\n1. 每日不超过4克\n\n次要需求：\n1. 多喝
 def prompt(question, answer, physician_score):
     """A prompt for the second question of a conversation, about an answer that a physician gave 2."""
 
-    def build(text: str = "Take 4 g.", target: Target = Target("checklist", "q1"), **fields):
+    def build(text: str = "Take 4 g.", **fields):
         first = question(id="q0", group="q1", prompt="And ibuprofen?")
         asked = question(**{"checklist": BOTH, "group": "q1", "round": 2, **fields})
         answers, scores = {}, [physician_score(score=2, comment="unsafe\ndose")]
         answers[scores[0].answer_key] = answer(text=text)
         judged = [Judgment(**scores[0].answer_key._asdict(), judge="j", score=5)]
         pairs = paired([first, asked], judged, scores)
-        split = Split(frozenset(), frozenset())
-        material = Material({"q0": first, "q1": asked}, answers, scores, judged, pairs, split, LLMEVAL_MED)
-        return prompt_for(material, target, CAUSE)
+        material = Material({"q0": first, "q1": asked}, answers, scores, judged, pairs, frozenset(), LLMEVAL_MED)
+        return prompt_for(material, "q1", CAUSE)
 
     return build
 
@@ -81,17 +79,6 @@ def test_a_reply_that_cannot_be_used_says_why(prompt, reply: str, problem: str) 
     declined = problem == "no change proposed"
     assert (reading.text, reading.outcome) == (None, Outcome.DECLINED if declined else Outcome.UNREADABLE)
     assert problem in reading.problem
-
-
-@pytest.mark.parametrize("name", ["MK.en", "MTG.zh", "MSE.en"])
-def test_a_rubric_keeps_its_title_and_its_five_levels(prompt, name: str) -> None:
-    before = rubric(name)
-    prompt = prompt(target=Target("rubric", name))
-    new = before.strip() + " Strictly."
-    assert read_reply(prompt, f"<<<RUBRIC>>>\n{new}\n<<<END>>>") == Reading(Outcome.PROPOSED, new)
-    without = "\n".join(line for line in new.splitlines() if not line.startswith("- 3"))
-    assert "five levels" in read_reply(prompt, f"<<<RUBRIC>>>\n{without}\n<<<END>>>").problem
-    assert "first line" in read_reply(prompt, f"<<<RUBRIC>>>\nAnother area\n{new}\n<<<END>>>").problem
 
 
 def test_a_local_model_proposes_and_what_cannot_be_read_is_recorded(prompt, tiny_lm) -> None:

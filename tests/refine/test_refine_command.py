@@ -11,14 +11,14 @@ from simulated import CORE, LACKING, checklist_of, lines, write_run
 
 from medjudge.chat_api.client import Server
 from medjudge.judge.folder import JudgeCard
-from medjudge.judge.open import JudgeOptions, resolve_judge
+from medjudge.judge.open import JudgeOptions
 from medjudge.judge.ordinal import OrdinalModel
 from medjudge.judge.similarity import CutPoints
 from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.records import Judgment
 from medjudge.refine.disagreements import split_answers
 from medjudge.store import Run, write_records
-from medjudge.workflows.refine import RefineOptions, kinds_read, refine_checklists
+from medjudge.workflows.refine import RefineOptions, refine_checklists
 
 GOOD = (0, 1, 2, 3)
 HARMFUL, NO_EFFECT, UNREADABLE, DECLINED = 4, 5, 6, 7
@@ -57,7 +57,7 @@ def refined(module_server, tmp_path_factory):
 
 def test_only_changes_that_help_on_held_out_answers_are_kept(refined, module_server, medjudge, tmp_path) -> None:
     summary, out = refined
-    names = {disagreement["name"] for disagreement in summary["disagreements"] if disagreement["kind"] == "checklist"}
+    names = {disagreement["name"] for disagreement in summary["disagreements"]}
     assert {f"q{number:02d}" for number in LACKING} <= names
     assert len(names) <= len(LACKING) + 2
     assert {disagreement["cause_suggested"] for disagreement in summary["disagreements"][:8]} == {
@@ -97,7 +97,7 @@ def test_the_diff_of_the_kept_checklists_applies(refined, tmp_path) -> None:
 def test_no_held_out_answer_reaches_a_prompt_and_only_changed_answers_are_scored_again(refined, module_server) -> None:
     summary, out = refined
     run, counts = Run(out.parent), summary["proposals"]
-    held = split_answers(run.questions(), [answer.key for answer in run.answers()], 0.5, 0).answers
+    held = split_answers([answer.key for answer in run.answers()], 0.5, 0)
     held_names = {f"{key.question_id}-{key.model}-{key.sample}" for key in held}
     asked = module_server.asked[: 20 * 20 + counts["asked"] + counts["proposed"] * 10]
     prompts = [body["messages"][0]["content"] for body in asked if body["model"] == "proposer"]
@@ -139,36 +139,11 @@ def test_a_killed_run_continues_and_pays_nothing_twice(server, lacking_run, medj
     done = medjudge(*ways)
     assert done.returncode == 1, done.stderr
     asked = [body["model"] for body in server.asked[before:]]
-    checklists = sum(disagreement["kind"] == "checklist" for disagreement in json.loads(done.stdout)["disagreements"])
-    assert asked.count("proposer") == checklists - len(proposals)
+    assert asked.count("proposer") == len(json.loads(done.stdout)["disagreements"]) - len(proposals)
     before = len(server.asked)
     again = medjudge(*ways)
     assert len(server.asked) == before
     assert json.loads(again.stdout) == json.loads(done.stdout)
-
-
-def test_a_lenient_rubric_is_reworded_by_other_conversations(server, tmp_path, medjudge) -> None:
-    run = write_run(tmp_path / "run", lacking=range(0))
-
-    def reword(body: dict) -> tuple[int, str]:
-        system_message = body["messages"][0]["content"]
-        standard = system_message.partition("# Current standard")[2].partition("# Answers and their scores")[0].strip()
-        return 200, f"<<<RUBRIC>>>\n{standard.replace('All core', 'STRICTLY all core', 1)}\n<<<END>>>"
-
-    server.replies["proposer"] = reword
-    done = medjudge(*command(run, server.url, "--proposer", "openai:proposer", "--limit", 1, judge="lenient"))
-    assert done.returncode == 0, done.stderr
-    summary = json.loads(done.stdout)
-    assert [(change["kind"], change["name"]) for change in summary["kept"]] == [("rubric", "MK.en")]
-    assert summary["held_out"]["difference"]["bias"]["high"] < 0
-    out = run / "refinement"
-    assert "STRICTLY all core" in (out / "rubrics" / "MK.en.md").read_text()
-    assert "a/rubrics/MK.en.md" in (out / "changes.diff").read_text()
-    held = split_answers(Run(run).questions(), [answer.key for answer in Run(run).answers()], 0.5, 0).conversations
-    (prompt,) = [body["messages"][0]["content"] for body in server.asked if body["model"] == "proposer"]
-    shown = set(re.findall(r"Text-(q\d\d)-", prompt))
-    assert shown
-    assert not shown & held
 
 
 def test_a_limit_on_costs_holds_for_judge_and_proposer_together(server, lacking_run, medjudge, tmp_path) -> None:
@@ -234,7 +209,7 @@ def test_a_person_proposes_in_an_editor(server, lacking_run, medjudge, tmp_path)
 def test_judges_that_no_change_can_reach_and_missing_scores_are_refused(lacking_run, medjudge) -> None:
     done = medjudge("refine", lacking_run, "--judge", "similarity", "--proposer", "editor", EDITOR="true")
     assert done.returncode == 2
-    assert "reads neither checklist nor rubric" in done.stderr
+    assert "reads no checklist" in done.stderr
     run = Run(lacking_run)
     judgments = [Judgment(**answer.key._asdict(), judge="ours", score=4) for answer in run.answers()]
     write_records(run.judgments_file("ours"), judgments)
@@ -248,9 +223,9 @@ def test_judges_that_no_change_can_reach_and_missing_scores_are_refused(lacking_
     assert "no physicians' scores" in done.stderr
 
 
-@pytest.mark.parametrize(("checklists", "read"), [(1.0, {"checklist"}), (0.0, set())])
+@pytest.mark.parametrize("checklists", [1.0, 0.0])
 def test_an_ordinal_judge_reads_checklists_where_it_was_trained_on_some(
-    tiny_encoder, lacking_run, medjudge, tmp_path, checklists: float, read: set[str]
+    tiny_encoder, lacking_run, medjudge, tmp_path, checklists: float
 ) -> None:
     folder = tmp_path / "ordinal"
     body = load_encoder(str(tiny_encoder))
@@ -260,15 +235,12 @@ def test_an_ordinal_judge_reads_checklists_where_it_was_trained_on_some(
     load_tokenizer(str(tiny_encoder)).save_pretrained(folder)
     model.save_head(folder)
     JudgeCard(kind="ordinal", base_model=str(tiny_encoder), max_length=128).write(folder)
-    assert kinds_read(resolve_judge(str(folder))) == read
     ways = ("--judge", folder, "--proposer", "editor", "--device", "cpu", "--json")
     done = medjudge("refine", lacking_run, *ways, EDITOR="true")
-    if not read:
+    if not checklists:
         assert done.returncode == 2
+        assert "reads no checklist" in done.stderr
         return
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
-    # It calls everything usable, which the rubric could be blamed for, and that it never reads.
-    assert "MK.en" in {disagreement["name"] for disagreement in summary["disagreements"]}
-    assert summary["proposals"]["left_out"]["the judge cannot use a new rubric"] == 1
-    assert summary["proposals"]["declined"] == summary["proposals"]["asked"]
+    assert 0 < summary["proposals"]["declined"] == summary["proposals"]["asked"]

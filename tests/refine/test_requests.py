@@ -7,13 +7,11 @@ from simulated import write_run
 
 from medjudge.errors import InputError
 from medjudge.records import Judgment
-from medjudge.refine.disagreements import Cause, CauseKind, Finding, Material, Target, split_answers
+from medjudge.refine.disagreements import Cause, CauseKind, Finding, Material, split_answers
 from medjudge.refine.proposals import Outcome, Proposal, proposal_requests
 from medjudge.refine.proposers import make_proposals
 from medjudge.store import Run
 from medjudge.validation.answers import paired
-
-BOTH = frozenset({"checklist", "rubric"})
 
 
 @pytest.fixture
@@ -23,37 +21,34 @@ def material(tmp_path: Path) -> Material:
     answers = {answer.key: answer for answer in run.answers()}
     judgments = [Judgment(**key._asdict(), judge="j", score=4) for key in answers]
     pairs = paired(list(questions.values()), judgments, run.physician_scores())
-    split = split_answers(list(questions.values()), answers, 0.5, 0)
-    return Material(questions, answers, run.physician_scores(), judgments, pairs, split, run.scheme())
+    held_out = split_answers(answers, 0.5, 0)
+    return Material(questions, answers, run.physician_scores(), judgments, pairs, held_out, run.scheme())
 
 
-def finding(material: Material, kind: CauseKind, target: Target = Target("checklist", "q00")) -> Finding:
-    return Finding(target, 5, 1.0, 1.0, [Cause(kind, "evidence")])
+def finding(kind: CauseKind, question_id: str = "q00") -> Finding:
+    return Finding(question_id, 5, 1.0, 1.0, [Cause(kind, "evidence")])
 
 
 @pytest.mark.parametrize("kind", CauseKind)
 def test_every_cause_has_a_text_and_only_one_keeps_a_question_from_being_proposed(
     material: Material, kind: CauseKind
 ) -> None:
-    prompts, left_out = proposal_requests(material, [finding(material, kind)], BOTH, None)
+    prompts, left_out = proposal_requests(material, [finding(kind)], None)
     if kind is CauseKind.PHYSICIANS_DISAGREE:
         assert (prompts, left_out) == ([], {"physicians disagree with each other": 1})
     else:
         assert [kind.value in prompt.text for prompt in prompts] == [True]
 
 
-def test_what_the_judge_cannot_use_and_what_exceeds_the_limit_is_left_out(material: Material) -> None:
-    rubric = finding(material, CauseKind.LEVEL_AMBIGUOUS, Target("rubric", "MK.en"))
-    checklists = [
-        finding(material, CauseKind.POINT_MISSING, Target("checklist", name)) for name in ("q00", "q01", "q02")
-    ]
-    prompts, left_out = proposal_requests(material, [rubric, *checklists], frozenset({"checklist"}), 2)
-    assert [prompt.target.name for prompt in prompts] == ["q00", "q01"]
-    assert left_out == {"the judge cannot use a new rubric": 1, "beyond --limit": 1}
+def test_what_exceeds_the_limit_is_left_out(material: Material) -> None:
+    findings = [finding(CauseKind.POINT_MISSING, name) for name in ("q00", "q01", "q02")]
+    prompts, left_out = proposal_requests(material, findings, 2)
+    assert [prompt.question_id for prompt in prompts] == ["q00", "q01"]
+    assert left_out == {"beyond --limit": 1}
 
 
 def proposal(outcome: Outcome) -> Proposal:
-    fields = {"kind": "checklist", "name": "q00", "by": "a", "cause": "c", "prompt_sha256": "0", "reply": None}
+    fields = {"name": "q00", "by": "a", "cause": "c", "prompt_sha256": "0", "reply": None}
     return Proposal(**fields, outcome=outcome)
 
 
@@ -67,13 +62,12 @@ def test_a_failed_proposal_is_requested_again_and_a_file_by_another_proposer_is_
 
         def propose(self, prompts):
             for prompt in prompts:
-                self.prompts.append(prompt.target.name)
+                self.prompts.append(prompt.question_id)
                 outcome = Outcome.FAILED if len(self.prompts) == 1 else Outcome.DECLINED
                 yield proposal(outcome).model_copy(update={"by": self.name, "prompt_sha256": prompt.sha256})
 
     names = ("q00", "q01")
-    findings = [finding(material, CauseKind.POINT_MISSING, Target("checklist", name)) for name in names]
-    prompts, _ = proposal_requests(material, findings, BOTH, None)
+    prompts, _ = proposal_requests(material, [finding(CauseKind.POINT_MISSING, name) for name in names], None)
     run, file, proposer = Run(tmp_path / "run"), tmp_path / "proposals.jsonl", Proposer()
     with run.lock():
         first = make_proposals(run, prompts, file, lambda: proposer)
@@ -82,6 +76,6 @@ def test_a_failed_proposal_is_requested_again_and_a_file_by_another_proposer_is_
         assert [proposal.outcome for _, proposal in second] == [Outcome.DECLINED, Outcome.DECLINED]
         assert proposer.prompts == ["q00", "q01", "q00"]
         proposer.name = "b"
-        more = finding(material, CauseKind.POINT_MISSING, Target("checklist", "q02"))
+        more = finding(CauseKind.POINT_MISSING, "q02")
         with pytest.raises(InputError, match="holds proposals by a; continue with that proposer"):
-            make_proposals(run, proposal_requests(material, [more], BOTH, None)[0], file, lambda: proposer)
+            make_proposals(run, proposal_requests(material, [more], None)[0], file, lambda: proposer)
