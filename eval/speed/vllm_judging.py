@@ -22,8 +22,7 @@ import numpy as np
 from eval.lib.study import record_entry
 from eval.lib.tiny_models import build_generative_judge, build_tiny_lm
 from medjudge.benchmark.sample import sample_folder
-from medjudge.judge.folder import load_judge
-from medjudge.judge.inference import Inference
+from medjudge.judge.folder import Inference, load_judge
 from medjudge.judge.protocol import assignments
 from medjudge.judge.vllm_judge import VllmJudge
 from medjudge.models.hardware import choose_device, fast_dtype

@@ -184,19 +184,6 @@ class Judging(ApiJudging):
 class LocalJudging(Judging):
     """The settings of running a judge, a generative one on this machine included."""
 
-    attention: Optional[str] = rare(
-        None,
-        "sdpa|eager|flash_attention_2",
-        "Attention of a generative judge, as transformers names it. Default: that of the model.",
-        JUDGING,
-    )
-    compile_model: bool = rare(
-        False,
-        None,
-        "Compile a generative judge with torch: minutes at the start, for many answers.",
-        JUDGING,
-        name="--compile",
-    )
     judge_quantization: Optional[str] = rare(
         None,
         "nf4",
@@ -206,10 +193,7 @@ class LocalJudging(Judging):
 
     def judging(self) -> "JudgeOptions":
         """The options of `judge_answers`."""
-        from medjudge.judge.inference import Inference
-
-        inference = Inference(attention=self.attention, compile=self.compile_model)
-        return super().judging()._replace(inference=inference, quantization=self.judge_quantization)
+        return super().judging()._replace(quantization=self.judge_quantization)
 
 
 @dataclass(kw_only=True)

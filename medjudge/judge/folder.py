@@ -12,7 +12,6 @@ from medjudge.errors import InputError
 from medjudge.files import first_problem, model_from_json, parse_json, read_text, write_whole
 from medjudge.judge.adapter import ADAPTER_CONFIG, ADAPTER_FILE, check_adapter_config, load_adapter, merge_adapter
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
-from medjudge.judge.inference import Inference, prepared
 from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings, reads_checklist, says_points
 from medjudge.judge.protocol import Judge
 from medjudge.judge.similarity import CutPoints, SentenceEncoder, SimilarityJudge
@@ -159,6 +158,18 @@ def _has_vocabulary(folder: Path) -> bool:
     return backend != "tokenizers" and any((folder / name).is_file() for name in _VOCABULARIES)
 
 
+class Inference(NamedTuple):
+    """The settings of running a generative judge; other kinds take no notice of it.
+
+    Attributes:
+        rationale_tokens: The most tokens of a rationale; 0 for the judge's default.
+        quantization: Quantises the base model of a judge that was validated without; None runs it as it is.
+    """
+
+    rationale_tokens: int = 0
+    quantization: Quantization | None = None
+
+
 def load_judge(
     folder: Path,
     name: str,
@@ -273,7 +284,7 @@ def _generative(
     model = _quantized(card, card.quantization, folder, device) if card.quantization else _merged(card, folder, device)
     tokenizer = load_tokenizer(str(folder))
     settings = GenerativeSettings(card.max_length, card.temperature, card.style, inference.rationale_tokens)
-    return GenerativeJudge(name, prepared(model, inference), tokenizer, settings)
+    return GenerativeJudge(name, model, tokenizer, settings)
 
 
 def _merged(card: JudgeCard, folder: Path, device: torch.device) -> PreTrainedModel:

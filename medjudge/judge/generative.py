@@ -125,8 +125,8 @@ class GenerativeJudge:
         self.tokenizer = with_chat_template(tokenizer)
         self.settings = settings = with_rationale_tokens(settings)
         self.memory = memory_of(model, settings)
-        # Prompts that begin alike are read as trees; a compiled model, or one with another attention, reads each alone.
-        if model.config._attn_implementation == "sdpa" and model._compiled_call_impl is None:
+        # Prompts that begin alike are read as trees; a model with another attention reads each alone.
+        if model.config._attn_implementation == "sdpa":
             takes_tree_attention(model)
         self.label_ids = score_token_ids(tokenizer)
         # Padding is masked, so any token will do if the tokenizer has no padding token.

@@ -18,14 +18,13 @@ from medjudge.chat_api.transport import server_address, server_model
 from medjudge.errors import InputError
 from medjudge.files import remove_leftovers
 from medjudge.judge.api import ApiJudge, ReplyOptions, file_name
-from medjudge.judge.folder import CARD_FILE, UNTUNED, JudgeCard, card_in_use, load_judge, read_card
+from medjudge.judge.folder import CARD_FILE, UNTUNED, Inference, JudgeCard, card_in_use, load_judge, read_card
 from medjudge.judge.identity import (
     card_rubrics_sha256,
     folder_identity,
     rubrics_sha256,
     validated_and_not_failed,
 )
-from medjudge.judge.inference import QUANTIZATIONS, Inference
 from medjudge.judge.panel import PanelSettings, is_panel, read_panel
 from medjudge.judge.protocol import Judge
 from medjudge.judge.ray_judge import RayJudge
@@ -36,7 +35,7 @@ from medjudge.models.hardware import choose_device
 from medjudge.models.hashes import base_hashes
 from medjudge.models.loading import base_name, commit, load_tokenizer, located, model_name, window
 from medjudge.models.packaged import source_of
-from medjudge.models.quantization import Quantization, require_bitsandbytes
+from medjudge.models.quantization import QUANTIZATIONS, Quantization, require_bitsandbytes
 from medjudge.rubrics.render import prompt_hashes
 from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies
 from medjudge.scheme import LLMEVAL_MED, Scheme

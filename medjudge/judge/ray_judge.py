@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from medjudge.judge.inference import Inference
+from medjudge.judge.folder import Inference
 from medjudge.judge.protocol import Assignment
 from medjudge.parallel.ray_pool import map_on_actors
 from medjudge.records import Judgment

@@ -49,6 +49,15 @@ class Quantization(BaseModel):
         return f"{kind}, nested" if self.nested else kind
 
 
+QUANTIZATIONS = {"nf4": Quantization(bits=4, type="nf4", nested=True)}
+"""The values of `--judge-quantization`; `nf4` is as the config qwen3-8b-qlora trains on."""
+
+
+def quantization_name(quantization: Quantization) -> str:
+    """The name that `--judge-quantization` takes for it."""
+    return next(name for name, known in QUANTIZATIONS.items() if known == quantization)
+
+
 def require_bitsandbytes(who: str) -> None:
     """Raises InputError where bitsandbytes is missing.
 

@@ -10,9 +10,8 @@ from medjudge.errors import InputError
 from medjudge.files import first_problem
 from medjudge.judge.card import write_readme
 from medjudge.judge.folder import JudgeCard
-from medjudge.judge.inference import quantization_name
 from medjudge.judge.study_summary import GateCheck, StudySummary
-from medjudge.models.quantization import Quantization
+from medjudge.models.quantization import Quantization, quantization_name
 from medjudge.statistics.estimates import Estimate, estimate_text
 from medjudge.store import Run
 from medjudge.validation.records import Study

@@ -12,7 +12,6 @@ from medjudge.item_records import ItemJudgment
 from medjudge.judge.api import ApiJudge
 from medjudge.judge.folder import JudgeCard
 from medjudge.judge.identity import stale_temperature
-from medjudge.judge.inference import require_attention, require_compiler
 from medjudge.judge.open import AnyRef, ApiRef, FolderRef, JudgeOptions, JudgeRef, members_of, quantised
 from medjudge.judge.protocol import Assignment, Judge, assignments
 from medjudge.judge.vllm_judge import require_runs_in_vllm
@@ -128,7 +127,7 @@ def check_judge_engine(judge_ref: AnyRef, options: JudgeOptions) -> None:
 
 
 def with_inference(judge_ref: _Ref, options: JudgeOptions) -> _Ref | FolderRef:
-    """Finds out before any work whether a judge can be run as the options say.
+    """Finds out before any work whether a judge can be run on the quantised base that the options name.
 
     Returns:
         The judge, on a quantised base where the options say so.
@@ -136,28 +135,20 @@ def with_inference(judge_ref: _Ref, options: JudgeOptions) -> _Ref | FolderRef:
     Raises:
         InputError: It cannot: there is no generative judge, the engine has its own way, or something is not installed.
     """
-    attention, compiled, quantization = options.inference.attention, options.inference.compile, options.quantization
-    asked = {"--attention": attention, "--compile": compiled or None, "--judge-quantization": quantization}
-    given = [option for option, value in asked.items() if value is not None]
-    if not given:
+    if options.quantization is None:
         return judge_ref
+    option = "--judge-quantization"
     if not any(member.kind == "generative" for member in members_of(judge_ref)):
         kind = f"of kind {judge_ref.kind}" if isinstance(judge_ref, FolderRef) else "none"
-        raise InputError(f"{given[0]}: is for generative judges, and judge {judge_ref.name} is {kind}")
+        raise InputError(f"{option}: is for generative judges, and judge {judge_ref.name} is {kind}")
     if options.engine == "vllm":
-        raise InputError(f"{given[0]}: not with --judge-engine vllm, which decides this itself; leave one of them out")
-    if attention is not None:
-        require_attention(attention)
-    if compiled:
-        require_compiler()
-    if quantization is None:
-        return judge_ref
+        raise InputError(f"{option}: not with --judge-engine vllm, which decides this itself; leave one of them out")
     if not isinstance(judge_ref, FolderRef):
         raise InputError(
-            f"--judge-quantization: judge {judge_ref.name} is a panel; judge with its members one by one, "
+            f"{option}: judge {judge_ref.name} is a panel; judge with its members one by one, "
             "and name them in the panel by their judgments"
         )
-    return quantised(judge_ref, quantization)
+    return quantised(judge_ref, options.quantization)
 
 
 def not_judged(work: Sequence[Assignment], judgments: Sequence[Judgment]) -> list[Assignment]:

@@ -8,7 +8,7 @@ from typing_extensions import Unpack
 
 from medjudge.chat_api.client import Server
 from medjudge.errors import InputError
-from medjudge.judge.inference import Inference
+from medjudge.judge.folder import Inference
 from medjudge.judge.language import language_of
 from medjudge.judge.open import ApiRef, JudgeOptions, JudgeRef, check_servers, resolve_judge
 from medjudge.judge.protocol import Assignment, Judge

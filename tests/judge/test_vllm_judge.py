@@ -12,8 +12,7 @@ from tiny_models import build_generative_judge, build_tiny_lm
 
 from medjudge.benchmark.sample import sample_folder
 from medjudge.errors import InputError
-from medjudge.judge.folder import load_judge, read_card
-from medjudge.judge.inference import Inference
+from medjudge.judge.folder import Inference, load_judge, read_card
 from medjudge.judge.protocol import Assignment, assignments
 from medjudge.judge.vllm_judge import VllmJudge, require_runs_in_vllm
 from medjudge.store import Run

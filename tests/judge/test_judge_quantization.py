@@ -1,21 +1,18 @@
-"""How a generative judge is run: attention, compiled, in 4 bits; what a machine does not have is refused."""
+"""A generative judge on a base in 4 bits, which is another judge."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
 from tiny_models import build_generative_judge
 
-from medjudge.judge.folder import load_judge, read_card
+from medjudge.judge.folder import Inference, load_judge, read_card
 from medjudge.judge.generative import GenerativeJudge
-from medjudge.judge.inference import QUANTIZATIONS, Inference
 from medjudge.judge.open import quantised, resolve_judge
-from medjudge.records import Judgment
+from medjudge.models.quantization import QUANTIZATIONS
 from medjudge.store import Run, write_records
 
 CPU = torch.device("cpu")
-TEXTS = ("Four grams.", "At most four grams a day, less where the liver is ill. " * 12, "四克。")
 
 
 @pytest.fixture(scope="module")
@@ -23,76 +20,19 @@ def folder(tiny_lm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_generative_judge(tmp_path_factory.mktemp("judges") / "tiny", tiny_lm)
 
 
-def judged(folder: Path, assignment, inference: Inference, texts: Sequence[str]) -> dict[str, Judgment]:
-    judge = load_judge(folder, "tiny", CPU, inference)
-    work = [assignment(text, model=f"m{number}", id=f"q{number // 2}") for number, text in enumerate(texts)]
-    return {judgment.model: judgment for judgment in judge.judge(work)}
-
-
-@pytest.mark.parametrize(
-    "inference",
-    [
-        Inference(attention="eager"),
-        Inference(16, attention="sdpa"),
-        pytest.param(Inference(compile=True), marks=pytest.mark.slow),
-    ],
-    ids=str,
-)
-def test_every_attention_and_a_compiled_model_give_the_same_judgments(
-    inference, folder, assignment, monkeypatch
-) -> None:
-    monkeypatch.setattr("medjudge.judge.folder.fast_dtype", lambda device: torch.float32)
-    # What torch compiles takes a minute on a CPU for each way to call the model: two answers to one question need two.
-    texts = TEXTS[:2] if inference.compile else TEXTS
-    plain = judged(folder, assignment, Inference(inference.rationale_tokens), texts)
-    other = judged(folder, assignment, inference, texts)
-    for model, judgment in plain.items():
-        assert other[model].probabilities == pytest.approx(judgment.probabilities, abs=1e-4)
-        assert other[model].rationale == judgment.rationale
-
-
-def test_the_model_has_the_attention_that_was_asked_for(folder) -> None:
-    judge = load_judge(folder, "tiny", CPU, Inference(attention="eager"))
-    assert isinstance(judge, GenerativeJudge)
-    assert judge.model.config._attn_implementation == "eager"
-
-
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        (
-            ["--attention", "flash_attention_2"],
-            "--attention flash_attention_2: flash-attn is not installed, or there is no GPU; on a machine with one, "
-            "pip install flash-attn --no-build-isolation",
-        ),
-        (
-            ["--attention", "flash"],
-            "--attention flash: unknown; use sdpa, eager or flash_attention_2",
-        ),
-        (["--judge-quantization", "int3"], "--judge-quantization int3: unknown; use nf4"),
-    ],
-)
-def test_what_the_machine_does_not_have_is_refused_and_nothing_written(
-    options, reason, folder, medjudge, tmp_path
-) -> None:
-    done = medjudge("eval", "--judge", folder, "--run", tmp_path / "run", *options)
-    assert (done.returncode, done.stderr.strip()) == (2, f"error: {reason}")
+def test_an_unknown_quantisation_is_refused_and_nothing_written(folder, medjudge, tmp_path) -> None:
+    done = medjudge("eval", "--judge", folder, "--run", tmp_path / "run", "--judge-quantization", "int3")
+    assert (done.returncode, done.stderr.strip()) == (2, "error: --judge-quantization int3: unknown; use nf4")
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("option", ["--attention=sdpa", "--compile", "--judge-quantization=nf4"])
-def test_other_kinds_of_judges_are_refused(option, medjudge, sample_run) -> None:
+def test_other_kinds_of_judges_are_refused(medjudge, sample_run) -> None:
     for command in (("eval",), ("validate", sample_run)):
-        done = medjudge(*command, "--judge", "similarity", option)
+        done = medjudge(*command, "--judge", "similarity", "--judge-quantization", "nf4")
         assert done.returncode == 2
-        name = option.split("=")[0]
-        assert f"{name}: is for generative judges, and judge similarity is of kind similarity" in done.stderr
-
-
-def test_a_compiler_is_needed_to_compile(folder, medjudge, monkeypatch) -> None:
-    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
-    done = medjudge("eval", "--judge", folder, "--compile")
-    assert (done.returncode, "apt install g++" in done.stderr) == (2, True)
+        assert (
+            "--judge-quantization: is for generative judges, and judge similarity is of kind similarity" in done.stderr
+        )
 
 
 def test_a_judge_in_4_bits_is_another_judge_with_a_validation_of_its_own(folder, medjudge, sample_run) -> None:
