@@ -85,6 +85,7 @@ def test_no_later_turn_is_asked_without_an_answer_that_failed(chat_server, quest
     assert len(server.asked) == 5 + 3
 
 
+@pytest.mark.slow
 def test_answer_and_eval_with_a_model_at_a_server(medjudge, chat_server, jsonl, tmp_path: Path) -> None:
     down = {"Question 3?"}
 

@@ -64,6 +64,7 @@ def _asked(server: ChatServer, times: int, **options: object) -> list[str | None
     return [reply.text for reply in client.gather([REQUEST] * times, client.ask)]
 
 
+@pytest.mark.slow
 def test_work_is_taken_as_it_is_needed_and_so_many_at_once(chat_server) -> None:
     server = chat_server(lambda _: completion("yes")._replace(wait=0.02))
     taken = itertools.count()

@@ -160,6 +160,7 @@ def test_errors_without_a_kind_are_read_and_their_requests_sent_again(server, me
     assert scores == {"failed": 5, "refused": None, "of_unknown_kind": 5, "scored": 2}
 
 
+@pytest.mark.slow
 def test_a_wrong_key_is_one_error_line_in_a_process_of_its_own(server, tmp_path) -> None:
     url, replies, _ = server
     replies.append((401, "bad key"))

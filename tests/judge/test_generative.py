@@ -168,6 +168,7 @@ def test_a_reason_first_score_is_read_after_the_rationale_and_the_score_line(rea
         assert judgment_of[item.question.id].expected == pytest.approx(float(expected @ torch.arange(1.0, 6)), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_a_rationale_that_ends_early_or_at_once_is_read_as_it_is(reasoner, assignment) -> None:
     work = [assignment("Four grams a day. " * number, model=f"m{number}") for number in range(1, 7)]
     ids = encode_prompt(reasoner.tokenizer, work[0], 4000, "reason-first").input_ids

@@ -71,6 +71,7 @@ def plain(model: PreTrainedModel, prompts: list[list[int]]) -> torch.Tensor:
         return torch.stack([model(torch.tensor([ids])).logits[0, -1].float() for ids in prompts])
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=400), min_size=1, max_size=12))
 def test_every_path_of_the_forest_spells_its_prompts(prompts: list[list[int]]) -> None:

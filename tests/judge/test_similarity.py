@@ -47,6 +47,7 @@ def test_the_reference_itself_scores_highest_and_no_reference_is_unscored(tiny_e
     assert "no reference" in judgment_of["none"].error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_packaged_judge_ranks_the_samples_answers(language: str, sample_run) -> None:
     run = Run(sample_run)

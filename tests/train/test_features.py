@@ -107,6 +107,7 @@ def lengthen(file: Path, question_ids: set[str]) -> None:
     write_lines(file, [longer(line) for line in read_training_lines(file)])
 
 
+@pytest.mark.slow
 def test_lines_without_room_are_named_and_dropped(training_files, recipe, tiny_lm, tmp_path, capsys) -> None:
     train = read_training_lines(training_files[0])
     left_out = train[0].question.id

@@ -81,12 +81,14 @@ def test_the_loss_is_the_weighted_mean_over_lines_of_words_levels_and_expected_l
     assert loss.item() == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_packing_changes_nothing_but_the_padding(trainer, lines) -> None:
     packed = trainer(lines, packing=True, max_length=4096)
     assert len(packed.train_dataset) < len(lines)
     assert_same_step(trainer(lines, max_length=4096), packed)
 
 
+@pytest.mark.slow
 def test_gradient_checkpointing_changes_nothing_but_the_memory(trainer, lines) -> None:
     assert_same_step(trainer(lines), trainer(lines, gradient_checkpointing=True))
 
@@ -102,6 +104,7 @@ def test_packed_lines_do_not_see_each_other(attention, tiny_lm) -> None:
         require_separate_lines(model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", TRAINABLE_STYLES)
 def test_training_learns_what_the_labels_say(style, recipe, tiny_lm, training_files) -> None:
     def simple(number: int, line: dict) -> None:
@@ -126,6 +129,7 @@ def test_training_learns_what_the_labels_say(style, recipe, tiny_lm, training_fi
         assert judgment.rationale is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", [{}, {"use_rslora": True}, {"use_dora": True}], ids=["lora", "rslora", "dora"])
 def test_every_kind_of_lora_trains_saves_loads_and_judges_as_it_was_trained(
     variant, recipe, tiny_lm, training_files, monkeypatch

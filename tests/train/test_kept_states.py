@@ -77,6 +77,7 @@ def gradients(trainer: GenerativeTrainer, rows: list[int]) -> dict[str, torch.Te
     return gradients_of(trainer, trainer.data_collator([trainer.train_dataset[row] for row in rows]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("layout", "checkpointing"), [("rows", True), ("packs", False), ("trees", True)])
 def test_steps_over_kept_states_are_those_over_computed_ones(layout, checkpointing, trainer) -> None:
     built = trainer(layout, checkpointing)
@@ -117,6 +118,7 @@ def test_states_that_do_not_fit_the_disk_are_computed_each_time(trainer, monkeyp
     assert len(widths) == 2
 
 
+@pytest.mark.slow
 def test_three_epochs_compute_the_lower_layers_once(base, recipe, monkeypatch, tmp_path) -> None:
     built = []
     original = GenerativeTrainer.train
@@ -137,6 +139,7 @@ def test_three_epochs_compute_the_lower_layers_once(base, recipe, monkeypatch, t
     assert batches == len(trainer.get_train_dataloader()) + len(trainer.get_eval_dataloader())
 
 
+@pytest.mark.slow
 def test_an_adapter_on_upper_layers_is_loaded_merged_and_is_trained_further(base, recipe, tmp_path) -> None:
     last = {"eval_strategy": "no", "save_strategy": "no"}
     first = train_judge(

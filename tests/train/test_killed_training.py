@@ -69,6 +69,7 @@ def test_a_killed_run_goes_on_within_an_epoch_with_the_same_losses(recipe, tiny_
     assert not (resumed / "checkpoints").exists()
 
 
+@pytest.mark.slow
 def test_the_best_checkpoint_outlives_those_by_the_clock(recipe, tiny_encoder, tmp_path, stopped, monkeypatch) -> None:
     monkeypatch.setattr(
         "medjudge.train.ordinal.agreement_measures",
@@ -89,6 +90,7 @@ def test_the_best_checkpoint_outlives_those_by_the_clock(recipe, tiny_encoder, t
     assert kept == [best]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_by_the_clock_skips_no_evaluation(recipe, tiny_encoder, tmp_path, stopped) -> None:
     """An epoch ends after its last step with an evaluation: no checkpoint lies between the two."""
     arguments = recipe("ordinal", tiny_encoder, **BY_THE_CLOCK)
@@ -101,6 +103,7 @@ def test_a_checkpoint_by_the_clock_skips_no_evaluation(recipe, tiny_encoder, tmp
     assert int(last.rpartition("-")[2]) in (2 * epoch - 1, 2 * epoch)  # the latter where the evaluation was the best
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_was_half_written_is_not_resumed_from(recipe, tiny_encoder, tmp_path, stopped) -> None:
     arguments = recipe("ordinal", tiny_encoder, load_best_model_at_end=False)
     folder = tmp_path / "judges" / "ordinal"
@@ -118,6 +121,7 @@ def test_a_checkpoint_that_was_half_written_is_not_resumed_from(recipe, tiny_enc
     assert losses(judge)[:, 0].tolist() == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_after_its_last_step_takes_no_other(recipe, tiny_encoder, tmp_path, monkeypatch) -> None:
     arguments = recipe("ordinal", tiny_encoder, max_steps=3, save_steps=1, eval_steps=1, learning_rate=1e-2)
     arguments += ["--lr_scheduler_type", "constant"]

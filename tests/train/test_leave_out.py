@@ -112,6 +112,7 @@ def test_models_that_would_share_a_folder_are_refused(training_files, train) -> 
         train(["org/x", "org--x"])
 
 
+@pytest.mark.slow
 def test_what_the_recipe_refuses_is_one_line_with_the_fold(train) -> None:
     with pytest.raises(InputError) as caught:
         train(["model-a"], overrides=("--lora_r", "0"))

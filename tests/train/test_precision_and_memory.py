@@ -15,6 +15,7 @@ from medjudge.train.arguments import parse_arguments
 from medjudge.train.ordinal import without_dropout
 
 
+@pytest.mark.slow
 def test_gradient_checkpointing_changes_the_memory_of_an_ordinal_judge_only(recipe, tiny_encoder, tmp_path) -> None:
     losses = []
     for on in (False, True):

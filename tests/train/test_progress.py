@@ -39,6 +39,7 @@ def test_the_plot_shows_all_curves_and_the_step_that_was_kept(tmp_path) -> None:
     assert path.read_bytes() == first  # no date, no random names
 
 
+@pytest.mark.slow
 def test_the_judge_is_the_checkpoint_with_the_highest_quadratic_kappa(
     recipe, tiny_encoder, training_files, monkeypatch
 ) -> None:
@@ -60,6 +61,7 @@ def test_the_judge_is_the_checkpoint_with_the_highest_quadratic_kappa(
     assert card.training["validation"]["eval_quadratic_kappa"] == pytest.approx(kappas[step], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_curves_go_to_tensorboard_and_a_plot(recipe, tiny_encoder, capsys, monkeypatch) -> None:
     events = pytest.importorskip(
         "tensorboard.backend.event_processing.event_accumulator",

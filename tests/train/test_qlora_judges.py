@@ -30,6 +30,7 @@ from medjudge.train.generative import GenerativeTrainer
 CPU = torch.device("cpu")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error:.*an autograd kernel was not registered")
 def test_qlora_judge_runs_as_it_was_validated(recipe, tiny_lm, training_files, monkeypatch) -> None:
     pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed; pip install 'medjudge[gpu]'")

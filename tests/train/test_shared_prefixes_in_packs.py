@@ -45,6 +45,7 @@ def lines(training_files: tuple[Path, Path]) -> list[TrainingLine]:
     return [*made, again]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpointing", [True, False])
 def test_gradients_are_those_of_separate_lines(checkpointing: bool, lines, tiny_lm, tmp_path) -> None:
     options = {"per_device_train_batch_size": len(lines)}
@@ -93,6 +94,7 @@ def test_packs_for_training_hold_few_answers_to_one_question() -> None:
     assert np.mean([len(each) for each in by_question]) > 1.5 * np.mean([len(each) for each in in_order])
 
 
+@pytest.mark.slow
 def test_a_judge_is_trained_and_planned_with_shared_prefixes(recipe, tiny_lm, training_files, tmp_path) -> None:
     changed(training_files[0], lambda number, line: line["answer"].update(text=f"It is {number} mg. " * 8))
     options = {"packing": True, "share_prefixes": True, "per_device_train_batch_size": 1, "use_cpu": True}

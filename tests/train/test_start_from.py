@@ -19,6 +19,7 @@ from medjudge.train.arguments import parse_arguments
 from medjudge.train.features import question_ids, read_training_lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
 def test_a_judge_goes_on_from_another_one(kind, recipe, tiny_lm, tiny_encoder, training_files, tmp_path) -> None:
     """Trained no further (learning rate 0), it has the other's adapter and head, whatever LoRA shape is asked for."""
@@ -43,6 +44,7 @@ def test_a_judge_goes_on_from_another_one(kind, recipe, tiny_lm, tiny_encoder, t
     assert f"continued from `{first}`" in (second / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_people_last_goes_on_from_the_judge_that_learned_from_the_teacher(
     recipe, tiny_encoder, training_files, tmp_path
 ) -> None:
@@ -73,6 +75,7 @@ def _few_tensors(path: Path) -> None:
     save_file(dict(list(load_file(path).items())[:1]), path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
 def test_a_damaged_judge_is_no_start(kind, recipe, tiny_encoder, tiny_lm, tmp_path, capsys) -> None:
     base = tiny_encoder if kind == "ordinal" else tiny_lm
@@ -96,6 +99,7 @@ def test_a_damaged_judge_is_no_start(kind, recipe, tiny_encoder, tiny_lm, tmp_pa
     assert not (tmp_path / "second").exists()
 
 
+@pytest.mark.slow
 def test_files_of_one_name_are_both_recorded(recipe, tiny_encoder, training_files, tmp_path) -> None:
     first = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
     hashes = [file_sha256(path) for path in training_files]
@@ -108,6 +112,7 @@ def test_files_of_one_name_are_both_recorded(recipe, tiny_encoder, training_file
     }
 
 
+@pytest.mark.slow
 def test_the_judge_of_the_package_is_a_start_by_its_name(recipe, tiny_encoder, tmp_path, monkeypatch) -> None:
     first = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
     monkeypatch.setattr("medjudge.train.arguments.built_in_folder", lambda: first)
@@ -118,6 +123,7 @@ def test_the_judge_of_the_package_is_a_start_by_its_name(recipe, tiny_encoder, t
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
+@pytest.mark.slow
 def test_a_judge_of_another_kind_or_base_is_no_start(recipe, tiny_encoder, tiny_lm, tmp_path, capsys) -> None:
     first = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
     options = {"start_from": first, "output_dir": tmp_path / "second"}

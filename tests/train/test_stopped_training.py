@@ -16,6 +16,7 @@ from medjudge.train.arguments import parse_arguments
 CPU = torch.device("cpu")
 
 
+@pytest.mark.slow
 def test_resume_goes_on_from_the_checkpoint_and_ends_where_one_run_ends(
     recipe, tiny_encoder, tmp_path, stopped
 ) -> None:
@@ -65,6 +66,7 @@ def test_out_of_memory_says_what_to_make_smaller(kind, recipe, tiny_encoder, tin
     assert not (tmp_path / "judges" / kind).exists()
 
 
+@pytest.mark.slow
 def test_out_of_memory_after_a_checkpoint_leaves_it_for_resume(recipe, tiny_encoder, stopped, tmp_path, capsys) -> None:
     arguments = recipe("ordinal", tiny_encoder)
     folder = tmp_path / "judges" / "ordinal"

@@ -106,6 +106,7 @@ def test_levels_that_no_answer_has_do_not_make_the_start_infinite(tiny_encoder, 
     assert cuts.diff().max() == pytest.approx(10, rel=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
 def test_the_loaded_judge_gives_the_tempered_probabilities(
     kind, recipe, tiny_lm, tiny_encoder, sample_run, tmp_path

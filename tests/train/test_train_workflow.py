@@ -31,6 +31,7 @@ def test_a_config_by_name_with_overrides_trains_a_judge(training_files, tiny_enc
     assert f"usable agreement {trained.validation['usable_agreement']:.2f}" in shown
 
 
+@pytest.mark.slow
 def test_quiet_shows_the_result_only(medjudge, training_files, tiny_encoder) -> None:
     command = ["train", "--config", "minilm-ordinal", "--train-file", training_files[0]]
     command += ["--validation-file", training_files[1], "--output-dir", "judge", "--model_name_or_path", tiny_encoder]

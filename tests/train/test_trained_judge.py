@@ -52,6 +52,7 @@ def test_a_trained_judge_is_a_folder_that_judges(
     assert all(judgment.score in range(1, 6) and judgment.probabilities for judgment in judgments)
 
 
+@pytest.mark.slow
 def test_the_saved_judge_scores_as_the_trained_model(recipe, tiny_encoder, training_files, monkeypatch) -> None:
     """Adapter and head on disk carry what was trained: the loaded judge gives the trained model's probabilities."""
     kept = []
@@ -77,6 +78,7 @@ def test_the_saved_judge_scores_as_the_trained_model(recipe, tiny_encoder, train
     assert np.abs(resumed - untrained).max() > 0.05
 
 
+@pytest.mark.slow
 def test_training_learns_what_the_labels_say(recipe, tiny_encoder, training_files, tmp_path) -> None:
     for path in training_files:
         changed(path, good_or_bad)
@@ -89,6 +91,7 @@ def test_training_learns_what_the_labels_say(recipe, tiny_encoder, training_file
     assert training["validation"]["eval_usable_agreement"] == 1.0
 
 
+@pytest.mark.slow
 def test_corrupt_weights_are_named_when_a_judge_is_loaded(recipe, tiny_encoder) -> None:
     folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
     for name, message in (
@@ -117,6 +120,7 @@ def test_corrupt_weights_are_named_when_a_judge_is_loaded(recipe, tiny_encoder) 
         load_judge(folder, "tiny", CPU)
 
 
+@pytest.mark.slow
 def test_a_judge_is_never_overwritten(recipe, tiny_encoder) -> None:
     arguments = recipe("ordinal", tiny_encoder)
     train_judge(*parse_arguments(arguments))

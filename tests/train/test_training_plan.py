@@ -19,6 +19,7 @@ FEW = {"max_steps": -1, "num_train_epochs": 0.4, "eval_strategy": "no", "save_st
 PACKS = {"packing": True, "share_prefixes": True, "per_device_train_batch_size": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "options"),
     [("generative", {"gradient_accumulation_steps": 2}), ("generative", PACKS), ("ordinal", {})],
