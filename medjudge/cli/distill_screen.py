@@ -22,7 +22,6 @@ def summary_lines(summary: dict[str, Any]) -> Iterator[str]:
             f"{stages['replayed']:,} of the teacher's replayed"
         )
     yield from _kept_out(summary["checks"]["kept_out"])
-    yield from _raters(summary["raters"])
     yield from _teachers(summary)
     yield _checks(summary["checks"])
     yield from (f"warning: {warning}" for warning in summary["checks"]["warnings"])
@@ -34,20 +33,6 @@ def _kept_out(kept_out: dict[str, Any]) -> Iterator[str]:
             f"kept out: {kept_out['questions']:,} questions with {kept_out['answers']:,} answers, such as "
             f"{kept_out['ids'][0]} ({kept_out['by_id']:,} by id, the others for their text or conversation)"
         )
-
-
-def _raters(report: dict[str, Any]) -> Iterator[str]:
-    if not report["several"]:
-        return
-    if not report["fitted"]:
-        yield f"raters: {report['several']} answers have several scores, too few to tell the raters apart; plain means"
-        return
-    raters = sorted(report["raters"].items(), key=lambda item: -item[1]["n"])
-    listed = [
-        f"{name} {rater['bias']:+.1f} and {rater['reliability']:.0%} (n {rater['n']:,})" for name, rater in raters[:4]
-    ]
-    more = f", and {len(raters) - 4} more" if len(raters) > 4 else ""
-    yield f"raters, bias in levels and probability of giving the level behind all scores: {', '.join(listed)}{more}"
 
 
 def _teachers(summary: dict[str, Any]) -> Iterator[str]:

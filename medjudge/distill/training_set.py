@@ -19,7 +19,16 @@ from medjudge.distill.labels import (
     teachers_by_answer,
 )
 from medjudge.errors import InputError
-from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, TrainingLine, earlier_turns
+from medjudge.records import (
+    CONSTRUCTED,
+    Answer,
+    AnswerKey,
+    Judgment,
+    PhysicianScore,
+    Question,
+    TrainingLine,
+    earlier_turns,
+)
 from medjudge.rounds import level_of
 from medjudge.scale import LEVELS, USABLE_FROM, consensus
 from medjudge.scheme import LLMEVAL_MED, Scheme
@@ -122,7 +131,7 @@ def build_training_set(sources: ScoredAnswers, options: TrainingSetOptions = Tra
             len({level >= USABLE_FROM for level in levels}) > 1 for levels in levels_by_answer
         ),
         "answers_with_several_raters": sum(len(levels) > 1 for levels in physicians.values()),
-        "raters": labels.raters,
+        "raters": dict(Counter(rater for levels in physicians.values() for rater in levels if rater != CONSTRUCTED)),
         "calibration": {"teachers": labels.teachers, "changed": changes(labels.by_answer, by_id)},
     }
     return TrainingSet(train, validation, summary)

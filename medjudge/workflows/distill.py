@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from medjudge.annotate.scores import read_physician_scores
 from medjudge.benchmark.splits import held_out_groups
-from medjudge.distill.checks import check_training_set, prompt_lengths, questions_to_keep_out
+from medjudge.distill.checks import check_training_set, questions_to_keep_out
 from medjudge.distill.training_set import (
     ScoredAnswers,
     Stages,
@@ -126,18 +126,12 @@ def distill_training_set(
     sources, kept_out = _without_kept_out(everything, options.keep_out, for_validation)
     training_set = build_training_set(sources, options)
     checked = check_training_set(training_set.train, training_set.validation)
-    lengths = prompt_lengths([*checked.train, *training_set.validation], sources.scheme)
     stages = people_last(checked.train, options.seed) if options.people_last else None
     summary: dict[str, Any] = {
         **training_set.summary,
         "train": side_summary(checked.train),
         "people_last": stages and _counts(stages),
-        "checks": {
-            **checked.report,
-            "kept_out": kept_out,
-            "prompt_tokens": lengths.report,
-            "warnings": [*checked.warnings, *lengths.warnings],
-        },
+        "checks": {**checked.report, "kept_out": kept_out, "warnings": checked.warnings},
     }
     result = DistilledSet(folder, checked.train, training_set.validation, summary)
     remove_leftovers(folder, "**/*.part")

@@ -3,15 +3,11 @@ import random
 import pytest
 
 from medjudge.distill.checks import (
-    WINDOW,
     check_training_set,
-    estimated_tokens,
     near_duplicates,
-    prompt_lengths,
     questions_to_keep_out,
 )
 from medjudge.records import TrainingLine
-from medjudge.scheme import LLMEVAL_MED
 
 WORDS = ["dose", "renal", "daily", "avoid", "infant", "fever", "review", "insulin", "bleeding", "asthma", "never"]
 
@@ -125,17 +121,3 @@ def test_what_is_questions_to_keep_out_takes_its_conversation_and_its_text_along
     assert questions_to_keep_out(questions, {"b"}, set()) == {"a", "b"}
     assert questions_to_keep_out(questions, {"elsewhere"}, {"How much paracetamol a day?"}) == {"a", "b", "c"}
     assert questions_to_keep_out(questions, set(), set()) == set()
-
-
-def test_a_reference_that_fills_the_window_is_warned_of(line) -> None:
-    lines = [line(1), line(2), line(2)]
-    for long in lines[1:]:
-        long.question = long.question.model_copy(update={"reference": "对乙酰氨基酚" * 3000})
-    report, warnings = prompt_lengths(lines, LLMEVAL_MED)
-    assert report["no_room"] == ["q2"]
-    assert report["median"] < WINDOW < report["most"]
-    assert len(warnings) == 1
-    assert "2 lines of 1 questions (q2)" in warnings[0]
-    assert prompt_lengths(lines[:1], LLMEVAL_MED).warnings == []
-    assert estimated_tokens("每日最大剂量为四克") == pytest.approx(6, abs=1)
-    assert estimated_tokens("") == 0

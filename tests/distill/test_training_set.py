@@ -174,7 +174,7 @@ def test_constructed_levels_give_way_to_physicians_and_are_no_raters(pieces, phy
     line = lines_by_id(training_set)["q3"]
     assert (line.level, line.source, line.scored_by, line.probabilities) == (2, "physician", ["dr"], [0, 1, 0, 0, 0])
     assert lines_by_id(training_set)["q4"].source == "constructed"
-    assert set(training_set.summary["raters"]["raters"]) == {"dr"}
+    assert training_set.summary["raters"] == {"dr": 1}
 
 
 def test_a_rater_who_says_two_things_is_refused(pieces, physician_score) -> None:
