@@ -78,9 +78,9 @@ def label_answers(
 
     A physician outranks a constructed level, which outranks a teacher. Several physicians become a soft label, the
     share of each level; the level stays their mean, rounded down. Several teachers become the mean of their
-    distributions, each the calibrated one where its map helps, else the mean over its rounds. The level is the median of
-    a calibrated label, and the mean over judgments, rounded down, of one that is not. A rationale argues for one score,
-    so it is kept only where that score is the level.
+    distributions, each the calibrated one where its map helps, else the mean over its rounds. The level is the median
+    of a calibrated label, and the mean over judgments, rounded down, of one that is not. A rationale argues for one
+    score, so it is kept only where that score is the level.
 
     Args:
         calibrate_on: Answers whose physicians' scores may fit a map: those of the training side. None for
