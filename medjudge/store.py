@@ -356,9 +356,8 @@ class Run:
             InputError: As for `read_records`; or a judgment is another judge's, or contradicts its own probabilities.
         """
         file = self.judgments_file(judge_name)
-        # An earlier version joined the judgments of two judges in one file.
         stages = self.manifest().get("judges", {}).get(judge_name, {}).get("cascade", {}).get("stages", [])
-        judges = [judge_name, *(stage["judge"] for stage in stages)]
+        judges = [judge_name, *(stage["judge"] for stage in stages)]  # earlier versions joined two in one file
         return self.made_from_texts(file, Judgment, lambda judgment: problem_with(judgment, judges))
 
     def physician_scores(self) -> list[PhysicianScore]:
