@@ -4,12 +4,13 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
 from medjudge.benchmark.packed import read_unpacked, read_zip
-from medjudge.benchmark.published import PublishedSet, question_of, sound_entries
+from medjudge.benchmark.published import PublishedSet, question_of, read_entries
 from medjudge.errors import InputError
 from medjudge.files import read_bytes, read_text
 from medjudge.records import Answer, Question
@@ -38,37 +39,39 @@ def read_mediqa2019(paths: Sequence[Path]) -> PublishedSet:
         root = _parsed(path)
         if not root.tag.startswith("MEDIQA2019-Task3-QA"):
             raise InputError(f"{path}: the root element is <{root.tag}>; a file of MEDIQA 2019 task 3 (QA) is expected")
-        for element in root.iter("Question"):
-            number, text = element.get("QID"), (element.findtext("QuestionText") or "").strip()
-            if not number or not text:
-                raise InputError(f"{path}: a question without QID or QuestionText (QID {number})")
-            name = f"mediqa-{root.tag.rsplit('-', 1)[-1].lower()}-{number}"
-            if name in seen:
-                raise InputError(f"{path}: question {name} was read from {seen[name]} already; name each file once")
-            seen[name] = path
-            read.questions.append(question_of(name, CATEGORY, text, LANGUAGE))
-            models: set[str] = set()
-            for answer in element.iter("Answer"):
-                _add_answer(read, name, answer, models, f"{path}, answer {answer.get('AID')}")
+        numbered = ((f"question {element.get('QID')}", element) for element in root.iter("Question"))
+        name = root.tag.rsplit("-", 1)[-1].lower()
+        read_entries(path, numbered, partial(_add_mediqa, read, seen, path, name))
     return read
 
 
-def _add_answer(read: PublishedSet, name: str, answer: ElementTree.Element, models: set[str], place: str) -> None:
-    """Add one of MEDIQA's answers; `models` holds those of the question so far."""
-    text = (answer.findtext("AnswerText") or "").strip()
-    score, rank = answer.get("ReferenceScore"), answer.get("SystemRank") or ""
-    if not text:
-        raise InputError(f"{place}: AnswerText is empty")
-    if score not in LEVEL_OF_MEDIQA:
-        raise InputError(f"{place}: ReferenceScore is {score!r}; 1, 2, 3 or 4 is expected")
-    if not re.fullmatch(r"\d+", rank):
-        raise InputError(f"{place}: SystemRank is {rank!r}; a number is expected")
-    model = f"chiqa-rank-{int(rank):02d}"
-    if model in models:
-        raise InputError(f"{place}: SystemRank {rank} occurs twice in one question")
-    models.add(model)
-    read.answer(name, model, text)
-    read.score(name, model, "mediqa-expert", LEVEL_OF_MEDIQA[score])
+def _add_mediqa(
+    read: PublishedSet, seen: dict[str, Path], path: Path, set_name: str, element: ElementTree.Element, place: str
+) -> None:
+    number, prompt = element.get("QID"), (element.findtext("QuestionText") or "").strip()
+    if not number or not prompt:
+        raise ValueError("a question without QID or QuestionText")
+    name = f"mediqa-{set_name}-{number}"
+    if name in seen:
+        raise ValueError(f"{name} was read from {seen[name]} already; name each file once")
+    seen[name] = path
+    read.questions.append(question_of(name, CATEGORY, prompt, LANGUAGE))
+    models: set[str] = set()
+    for answer in element.iter("Answer"):
+        answer_id, text = answer.get("AID"), (answer.findtext("AnswerText") or "").strip()
+        score, rank = answer.get("ReferenceScore"), answer.get("SystemRank") or ""
+        if not text:
+            raise ValueError(f"answer {answer_id}: AnswerText is empty")
+        if score not in LEVEL_OF_MEDIQA:
+            raise ValueError(f"answer {answer_id}: ReferenceScore is {score!r}; 1, 2, 3 or 4 is expected")
+        if not re.fullmatch(r"\d+", rank):
+            raise ValueError(f"answer {answer_id}: SystemRank is {rank!r}; a number is expected")
+        model = f"chiqa-rank-{int(rank):02d}"
+        if model in models:
+            raise ValueError(f"answer {answer_id}: SystemRank {rank} occurs twice in one question")
+        models.add(model)
+        read.answer(name, model, text)
+        read.score(name, model, "mediqa-expert", LEVEL_OF_MEDIQA[score])
 
 
 def _parsed(path: Path) -> ElementTree.Element:
@@ -95,42 +98,44 @@ def read_liveqa_med(references: Path, judged: Path) -> PublishedSet:
     questions = _liveqa_questions(references)
     read = PublishedSet(list(questions.values()))
     count: Counter[str] = Counter()
-    for line, text in enumerate(read_text(judged).splitlines(), start=1):
-        if not text.strip():
-            continue
-        number, score, answer = [*text.split(None, 2), "", ""][:3]
+
+    def judgment(line: str, place: str) -> None:
+        number, score, answer = [*line.split(None, 2), "", ""][:3]
         if number not in questions or score not in {*LEVEL_OF_MEDIQA, "-2"} or not answer.strip():
-            raise InputError(f"{judged}, line {line}: '{text[:40]}' is no question, score (1-4 or -2) and text")
+            raise ValueError(f"'{line[:40]}' is no question, score (1-4 or -2) and text")
         count[number] += 1
         name, model = questions[number].id, f"system-{count[number]}"
         read.answer(name, model, answer.strip())
         if score != "-2":
             read.score(name, model, "nist-assessor", LEVEL_OF_MEDIQA[score])
+
+    read_entries(judged, _filled_lines(read_text(judged)), judgment)
     return read
+
+
+def _filled_lines(text: str) -> Iterator[tuple[str, str]]:
+    return ((f"line {number}", line) for number, line in enumerate(text.splitlines(), start=1) if line.strip())
 
 
 def _liveqa_questions(path: Path) -> dict[str, Question]:
     """LiveQA's medical test questions with their reference answers, by number."""
-    questions = {
-        number: _liveqa_question(number, element, path)
-        for element in _parsed(path).iter("NLM-QUESTION")
-        for number in [(element.get("qid") or "").removeprefix("TQ")]
-    }
+    questions: dict[str, Question] = {}
+
+    def question(element: ElementTree.Element, place: str) -> None:
+        parts = (element.findtext(f"Original-Question/{part}") or "" for part in ("SUBJECT", "MESSAGE"))
+        prompt = ". ".join(text for part in parts if (text := " ".join(part.split())))
+        if not prompt:
+            raise ValueError("SUBJECT and MESSAGE are both empty; remove it")
+        answers = (" ".join((answer.text or "").split()) for answer in element.iter("ANSWER"))
+        reference = "\n\n".join(answer for answer in answers if answer) or None
+        number = (element.get("qid") or "").removeprefix("TQ")
+        questions[number] = question_of(f"liveqa-{number}", CATEGORY, prompt, LANGUAGE, reference=reference)
+
+    elements = ((f"question {each.get('qid') or 'without qid'}", each) for each in _parsed(path).iter("NLM-QUESTION"))
+    read_entries(path, elements, question)
     if not questions:
         raise InputError(f"{path}: no NLM-QUESTION in it; the XML of LiveQA's reference answers is expected")
     return questions
-
-
-def _liveqa_question(number: str, element: ElementTree.Element, path: Path) -> Question:
-    message = (
-        " ".join((element.findtext(f"Original-Question/{part}") or "").split()) for part in ("SUBJECT", "MESSAGE")
-    )
-    prompt = ". ".join(part for part in message if part)
-    if not prompt:
-        raise InputError(f"{path}, question {number or 'without qid'}: SUBJECT and MESSAGE are both empty; remove it")
-    answers = (" ".join((answer.text or "").split()) for answer in element.iter("ANSWER"))
-    reference = "\n\n".join(answer for answer in answers if answer) or None
-    return question_of(f"liveqa-{number}", CATEGORY, prompt, LANGUAGE, reference=reference)
 
 
 def read_liveqa_2479(paths: Sequence[Path]) -> PublishedSet:
@@ -149,28 +154,25 @@ def read_liveqa_2479(paths: Sequence[Path]) -> PublishedSet:
     """
     xml, (table_place, table), (place, judgments) = _files_of_2479(paths)
     questions, texts = _liveqa_questions(xml), _medquad_answers(table_place, table)
-    read, left_out = PublishedSet(), 0
+    read = PublishedSet()
     answers: dict[tuple[str, str], Answer] = {}
     samples: Counter[tuple[str, str]] = Counter()
     times: Counter[tuple[str, str]] = Counter()
+    left_out: list[str] = []
 
-    def judgment(line: str) -> tuple[str, str, str]:
+    def judgment(line: str, where: str) -> None:
         match = _JUDGMENT.fullmatch(line)
         if match is None or match[1] not in questions or match[3] not in texts:
             expected = "the number of a question, a score such as 3-Incomplete, and the id of an answer"
             raise ValueError(f"'{line[:60]}' is not {expected}")
         number, score, answer_id = match.groups()
-        times[number, answer_id] += 1
-        if times[number, answer_id] > 2 and texts[answer_id] and answer_id.partition("_")[0] not in WITHDRAWN:
-            raise ValueError(f"judges {answer_id} a third time for question {number}; remove one of them")
-        return number, score, answer_id
-
-    lines = ((f"line {n}", line) for n, line in enumerate(judgments.splitlines(), start=1) if line.strip())
-    for _, (number, score, answer_id) in sound_entries(place, lines, judgment):
         name, source = questions[number].id, answer_id.partition("_")[0]
         if source in WITHDRAWN or not texts[answer_id]:
-            left_out += 1
-            continue
+            left_out.append(where)
+            return
+        times[number, answer_id] += 1
+        if times[number, answer_id] > 2:
+            raise ValueError(f"judges {answer_id} a third time for question {number}; remove one of them")
         key, model = (name, answer_id), f"medquad-{source}"
         if key not in answers:
             extra = {"answer_id": answer_id}
@@ -180,12 +182,16 @@ def read_liveqa_2479(paths: Sequence[Path]) -> PublishedSet:
         sample = answers[key].sample
         rater = f"medquad-assessor-{1 + (sample + times[number, answer_id]) % 2}"
         read.score(name, model, rater, LEVEL_OF_MEDIQA[score], sample)
+
+    read_entries(place, _filled_lines(judgments), judgment)
     read.answers.extend(answers.values())
     answered = {name for name, _ in answers}
     read.questions.extend(question for question in questions.values() if question.id in answered)
     if left_out:
         sources = f"of {', '.join(WITHDRAWN)}, whose texts MedQuAD withdrew"
-        read.odd(place, f"{left_out:,} judgments of answers without text, or {sources}; left out", about_score=True)
+        read.odd(
+            place, f"{len(left_out):,} judgments of answers without text, or {sources}; left out", about_score=True
+        )
     return read
 
 

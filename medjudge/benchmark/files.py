@@ -5,8 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from medjudge.benchmark.llmeval_med import Benchmark, Oddity, missing_turns, read_llmeval_med
+from medjudge.benchmark.llmeval_med import Benchmark, missing_turns, read_llmeval_med
 from medjudge.benchmark.own_files import SUFFIXES, first_entry, read_own_answers, read_own_questions
+from medjudge.benchmark.published import Oddity
 from medjudge.benchmark.sample import sample_folder
 from medjudge.errors import InputError
 from medjudge.files import read_text

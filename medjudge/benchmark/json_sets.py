@@ -4,8 +4,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from medjudge.benchmark.packed import files_in, read_list, read_unpacked
 from medjudge.benchmark.published import (
@@ -13,7 +14,7 @@ from medjudge.benchmark.published import (
     language_of_text,
     most_frequent,
     question_of,
-    sound_entries,
+    read_entries,
     text_of,
     value_of,
 )
@@ -41,18 +42,6 @@ _TURN = re.compile(rf"^({'|'.join(_SPEAKERS)}):", re.MULTILINE)
 _ACCURACY = re.compile(r"^Accuracy:\s*([1-4](?:\.\d+)?|5(?:\.0+)?)\s*$", re.MULTILINE)
 
 
-class _Verdicts(NamedTuple):
-    """A line of the meta-evaluation: physicians' labels of one criterion of one completion."""
-
-    name: str
-    completion: str
-    criterion: str
-    text: str
-    prompt: str
-    theme: str
-    labels: dict[str, bool]
-
-
 def read_healthbench(path: Path) -> PublishedSet:
     """Read the conversations and their rubrics; the set has no answers.
 
@@ -66,17 +55,16 @@ def read_healthbench(path: Path) -> PublishedSet:
     """
     read = PublishedSet()
 
-    def conversation(fields: Any) -> tuple[Question, bool]:
+    def conversation(fields: Any, place: str) -> None:
         name, prompt = text_of(fields, "prompt_id"), _dialogue(value_of(fields, "prompt"))
         items = _criteria(value_of(fields, "rubrics"))
         distinct = sorted({item.text: item for item in items[::-1]}.values(), key=items.index)
         themes = [str(tag).removeprefix("theme:") for tag in fields.get("example_tags") or () if "theme:" in str(tag)]
-        return _conversation(name, prompt, themes[0] if themes else "", distinct), len(distinct) < len(items)
+        read.questions.append(_conversation(name, prompt, themes[0] if themes else "", distinct))
+        if len(distinct) < len(items):
+            read.odd(place, "a criterion occurs twice in the rubric; it counts once")
 
-    for place, (question, twice) in sound_entries(path, _lines(path), conversation):
-        read.questions.append(question)
-        if twice:
-            read.odd(f"{path}, {place}", "a criterion occurs twice in the rubric; it counts once")
+    read_entries(path, _lines(path), conversation)
     return read
 
 
@@ -96,17 +84,12 @@ def read_healthbench_meta(path: Path) -> PublishedSet:
     samples: dict[str, list[str]] = {}
     seen: set[tuple[str, ...]] = set()
 
-    def verdicts(fields: Any) -> _Verdicts:
+    def verdicts(fields: Any, place: str) -> None:
         name, completion, criterion, text = (
             text_of(fields, each) for each in ("prompt_id", "completion_id", "rubric", "completion")
         )
         theme = str(fields.get("category") or "").removeprefix("cluster:")
-        return _Verdicts(
-            name, completion, criterion, text, _dialogue(value_of(fields, "prompt")), theme, _labels(fields)
-        )
-
-    for place, entry in sound_entries(path, _lines(path), verdicts):
-        name, completion, criterion, text, prompt, theme, labels = entry
+        prompt, labels = _dialogue(value_of(fields, "prompt")), _labels(fields)
         questions.setdefault(name, _conversation(name, prompt, theme, []))
         criteria.setdefault(name, {}).setdefault(criterion, RubricItem(text=criterion, points=1, theme=theme))
         known = samples.setdefault(name, [])
@@ -115,11 +98,13 @@ def read_healthbench_meta(path: Path) -> PublishedSet:
             read.answer(name, HEALTHBENCH, text, len(known) - 1)
         for rater, met in labels.items():
             if (key := (name, completion, rater, criterion)) in seen:
-                read.odd(f"{path}, {place}", "a physician's verdict on this criterion occurs twice")
+                read.odd(place, "a physician's verdict on this criterion occurs twice")
                 continue
             seen.add(key)
             sample = known.index(completion)
             read.item(name, HEALTHBENCH, f"physician-{rater}", criterion, "met" if met else "not_met", sample)
+
+    read_entries(path, _lines(path), verdicts)
     read.questions.extend(
         question.model_copy(update={"items": list(criteria[name].values())[:MOST_ITEMS]})
         for name, question in questions.items()
@@ -186,13 +171,6 @@ def _dialogue(messages: Any) -> str:
     return turns[0][1] if len(turns) == 1 else "\n\n".join(f"{role}: {content}" for role, content in turns)
 
 
-class _Entry(NamedTuple):
-    """A question with its answers by model, and for each whether it is right; None without a verdict."""
-
-    question: Question
-    answers: dict[str, tuple[str, bool | None]]
-
-
 def read_halluqa(paths: Sequence[Path]) -> PublishedSet:
     """Read HalluQA: Chinese questions, up to four right answers to each, and GPT-4's verdicts on models' answers.
 
@@ -208,32 +186,19 @@ def read_halluqa(paths: Sequence[Path]) -> PublishedSet:
     read = PublishedSet()
     asked: list[Question] = []
     for path in files_in(paths, *_ENDINGS):
-        model, seen = re.sub(r"(?<=.)_output.*$", "", _stem(path)), set[str]()
-
-        def entry_of(fields: Any, model: str = model, seen: set[str] = seen) -> _Entry:
-            entry = _halluqa(fields, model)
-            if entry.question.id in seen:
-                raise ValueError(f"question_id {fields['question_id']} occurs twice")
-            seen.add(entry.question.id)
-            return entry
-
         numbered = ((f"[{n}]", fields) for n, fields in enumerate(read_list(path)))
-        for place, (question, answers) in sound_entries(path, numbered, entry_of):
-            asked.append(question)
-            text, right = answers[model]
-            read.answer(question.id, model, text)
-            level = None if right is None else LEVELS[right]
-            read.judgment(question.id, model, level, f"is_hallucination is {_NO_VERDICT}")
-            if right is None:
-                read.odd(f"{path}, {place}", f"{_NO_VERDICT}: the judgment has no score", about_score=True)
+        model = re.sub(r"(?<=.)_output.*$", "", _stem(path))
+        read_entries(path, numbered, partial(_add_halluqa, read, asked, model, set()))
     most_frequent(read, asked, "worded differently in some files; the most frequent wording is kept")
     return read
 
 
-def _halluqa(fields: Any, model: str) -> _Entry:
-    name, prompt, text = value_of(fields, "question_id"), text_of(fields, "question"), value_of(fields, "response")
-    if type(name) is not int:
-        raise ValueError(f"question_id is {name!r}; a whole number is expected")
+def _add_halluqa(
+    read: PublishedSet, asked: list[Question], model: str, seen: set[int], fields: Any, place: str
+) -> None:
+    number, prompt, text = value_of(fields, "question_id"), text_of(fields, "question"), value_of(fields, "response")
+    if type(number) is not int:
+        raise ValueError(f"question_id is {number!r}; a whole number is expected")
     if not isinstance(text, str):
         raise ValueError("response is no text")
     right = [text_of(fields, each) for each in _BEST_ANSWERS if each in fields]
@@ -242,8 +207,16 @@ def _halluqa(fields: Any, model: str) -> _Entry:
     verdict = value_of(fields, "is_hallucination")
     if type(verdict) is not bool and verdict != _NO_VERDICT:
         raise ValueError(f"is_hallucination is {verdict!r}; true, false or {_NO_VERDICT} is expected")
-    question = question_of(f"halluqa-{name}", "QA", prompt, "zh", reference=_reference(right, "zh"))
-    return _Entry(question, {model: (text, None if verdict == _NO_VERDICT else not verdict)})
+    if number in seen:
+        raise ValueError(f"question_id {number} occurs twice")
+    seen.add(number)
+    name = f"halluqa-{number}"
+    asked.append(question_of(name, "QA", prompt, "zh", reference=_reference(right, "zh")))
+    read.answer(name, model, text)
+    level = None if verdict == _NO_VERDICT else LEVELS[not verdict]
+    read.judgment(name, model, level, f"is_hallucination is {_NO_VERDICT}")
+    if level is None:
+        read.odd(place, f"{_NO_VERDICT}: the judgment has no score", about_score=True)
 
 
 def read_evouna(paths: Sequence[Path]) -> PublishedSet:
@@ -259,14 +232,14 @@ def read_evouna(paths: Sequence[Path]) -> PublishedSet:
         InputError: A file has another layout.
     """
     read = PublishedSet()
-    entries: list[_Entry] = []
+    entries: list[tuple[Question, dict[str, tuple[str, bool | None]]]] = []
     for path in files_in(paths, *_ENDINGS):
-        stem = _stem(path).lower()
+        stem, listed = _stem(path).lower(), read_list(path)
         # An entry's number in its file is part of its name.
-        numbered = ((f"[{n}]", (f"evouna-{stem}-{n}", fields)) for n, fields in enumerate(read_list(path)))
-        found = [entry for _, entry in sound_entries(path, numbered, _evouna)]
-        entries += (entry for entry in found if entry is not None)
-        if improper := found.count(None):
+        numbered = ((f"[{n}]", (f"evouna-{stem}-{n}", fields)) for n, fields in enumerate(listed))
+        read_entries(path, numbered, partial(_add_evouna, entries))
+        improper = sum(isinstance(fields, dict) and fields.get("improper") is True for fields in listed)
+        if improper:
             read.odd(str(path), f"{improper:,} questions are marked improper; they are left out")
     times = Counter(question.prompt for question, _ in entries)
     for question, answers in entries:
@@ -284,10 +257,12 @@ def read_evouna(paths: Sequence[Path]) -> PublishedSet:
     return read
 
 
-def _evouna(entry: tuple[str, Any]) -> _Entry | None:
+def _add_evouna(
+    entries: list[tuple[Question, dict[str, tuple[str, bool | None]]]], entry: tuple[str, Any], place: str
+) -> None:
     name, fields = entry
     if value_of(fields, "improper") is True:
-        return None
+        return
     prompt, golden = text_of(fields, "question"), text_of(fields, "golden_answer")
     systems = [each.removeprefix("judge_") for each in fields if re.match(r"judge_\S", each)]
     if not systems:
@@ -302,7 +277,7 @@ def _evouna(entry: tuple[str, Any]) -> _Entry | None:
         if type(verdict) is not bool and verdict is not None:
             raise ValueError(f"judge_{system} is {verdict!r}; true, false or null is expected")
         answers[system] = (text or "", verdict)
-    return _Entry(question_of(name, "QA", prompt, "en", reference=_reference(golden.split("/"), "en")), answers)
+    entries.append((question_of(name, "QA", prompt, "en", reference=_reference(golden.split("/"), "en")), answers))
 
 
 def _reference(alternatives: Iterable[str], language: str) -> str:
@@ -319,14 +294,6 @@ def _reference(alternatives: Iterable[str], language: str) -> str:
 
 def _stem(path: Path) -> str:
     return re.sub(r"\.json(\.gz)?$", "", path.name)
-
-
-class _Consultation(NamedTuple):
-    question: Question
-    model: str
-    text: str
-    accuracy: float
-    scores: str
 
 
 def read_disc_medllm(paths: Sequence[Path]) -> PublishedSet:
@@ -346,34 +313,35 @@ def read_disc_medllm(paths: Sequence[Path]) -> PublishedSet:
     questions: dict[str, Question] = {}
     seen: set[tuple[str, str]] = set()
 
-    def consultation(line: str) -> _Consultation:
-        entry = _consultation(parse_json(line))
-        question, key = entry.question, (entry.question.id, entry.model)
-        if questions.setdefault(question.id, question) != question:
+    def consultation(line: str, place: str) -> None:
+        fields = parse_json(line)
+        source, model, scores = (text_of(fields, name) for name in ("source", "model", "scores"))
+        found = _ACCURACY.search(scores)
+        if found is None:
+            raise ValueError("scores: no line 'Accuracy: N' with N from 1 to 5")
+        (_, prompt), *turns = _turns(text_of(fields, "prompt"))
+        name, accuracy = f"{source.lower()}-{value_of(fields, 'id')}", float(found[1])
+        question = question_of(name, "CON", prompt, "zh")
+        if questions.setdefault(name, question) != question:
             raise ValueError("prompt: the patient begins in other words than in an earlier line of this id")
-        if key in seen:
-            raise ValueError(f"{entry.model} and this id occur a second time; remove one of the two")
-        seen.add(key)
-        return entry
+        if (name, model) in seen:
+            raise ValueError(f"{model} and this id occur a second time; remove one of the two")
+        seen.add((name, model))
+        read.answer(name, model, "\n\n".join(f"{_SPEAKERS[speaker]}：{text}" for speaker, text in turns))
+        read.judgment(name, model, accuracy, raw=scores)
+        if accuracy != int(accuracy):
+            read.odd(place, f"Accuracy is {accuracy:g}; read as level {int(accuracy)}", about_score=True)
 
     for path in files_in(paths, ".jsonl", ".jsonl.gz"):
         lines = ((f"line {n}", line) for n, line in enumerate(read_unpacked(path).split("\n"), 1) if line.strip())
-        for place, (question, model, text, accuracy, scores) in sound_entries(path, lines, consultation):
-            read.answer(question.id, model, text)
-            read.judgment(question.id, model, accuracy, raw=scores)
-            if accuracy != int(accuracy):
-                what = f"Accuracy is {accuracy:g}; read as level {int(accuracy)}"
-                read.odd(f"{path}, {place}", what, about_score=True)
+        read_entries(path, lines, consultation)
     read.questions.extend(questions.values())
     return read
 
 
-def _consultation(fields: Any) -> _Consultation:
-    source, model, scores = (text_of(fields, name) for name in ("source", "model", "scores"))
-    accuracy = _ACCURACY.search(scores)
-    if accuracy is None:
-        raise ValueError("scores: no line 'Accuracy: N' with N from 1 to 5")
-    conversation = _CONVERSATION.search(text_of(fields, "prompt"))
+def _turns(prompt: str) -> list[tuple[str, str]]:
+    """Speaker and text of each turn of the conversation in a prompt."""
+    conversation = _CONVERSATION.search(prompt)
     _, *parts = _TURN.split(conversation[1]) if conversation else [""]
     turns = list(zip(parts[::2], (text.strip() for text in parts[1::2]), strict=True))
     if [speaker for speaker, _ in turns[:2]] != list(_SPEAKERS) or not all(text for _, text in turns):
@@ -381,7 +349,4 @@ def _consultation(fields: Any) -> _Consultation:
             "prompt: a conversation is expected between [start of conversation] and [end of conversation], of patient: "
             "and doctor:, first the patient"
         )
-    name = f"{source.lower()}-{value_of(fields, 'id')}"
-    question = question_of(name, "CON", turns[0][1], "zh")
-    text = "\n\n".join(f"{_SPEAKERS[speaker]}：{text}" for speaker, text in turns[1:])
-    return _Consultation(question, model, text, float(accuracy[1]), scores)
+    return turns

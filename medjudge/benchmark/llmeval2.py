@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from medjudge.benchmark.published import PublishedSet, answer_of, most_frequent, question_of, sound_entries
+from medjudge.benchmark.published import PublishedSet, answer_of, most_frequent, question_of, read_entries
 from medjudge.errors import InputError
 from medjudge.files import read_json, read_text
 from medjudge.records import Answer, Question
@@ -130,15 +130,14 @@ def _read(file: Path, subject: str) -> dict[tuple[str, str], _Entry]:
         raise InputError(f"{file}: a list of scored answers is expected, as in LLMEval-2's files")
     entries: dict[tuple[str, str], _Entry] = {}
 
-    def read(fields: Any) -> None:
+    def add(fields: Any, place: str) -> None:
         entry = _entry(fields, subject)
         key = entry.question.id, entry.answer.model
         if key in entries:
             raise ValueError(f"{key[1]} answers {key[0]} a second time; remove one of the two")
         entries[key] = entry
 
-    for _ in sound_entries(file, ((f"[{number}]", fields) for number, fields in enumerate(data)), read):
-        pass
+    read_entries(file, ((f"[{number}]", fields) for number, fields in enumerate(data)), add)
     return entries
 
 

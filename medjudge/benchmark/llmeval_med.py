@@ -1,15 +1,16 @@
 """Reads LLMEval-Med's `dataset.json` as it was released, and the scored files that its Evaluate.py writes."""
 
 import math
+from collections import Counter
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
+from medjudge.benchmark.published import Oddity, PublishedSet, read_entries
 from medjudge.errors import InputError
-from medjudge.files import first_problem, read_json
-from medjudge.records import Answer, ErrorKind, Judgment, Question
+from medjudge.files import read_json
+from medjudge.records import Question
 from medjudge.rubrics.verdict import read_verdict
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
@@ -18,18 +19,6 @@ LANGUAGE = "zh"
 _TEXT_FIELDS = ("category2", "scene", "difficulty", "sanswer", "checklist")
 _LONG_PROMPT = 8000
 _MOST_ROUNDS = 100
-
-
-class Oddity(NamedTuple):
-    """Something in a file that was read anyway, but that its owner should know.
-
-    `about_score`: it concerns a score, not the question. `means`: what it means for judging; empty for nothing.
-    """
-
-    place: str
-    what: str
-    about_score: bool = False
-    means: str = ""
 
 
 LONG_PROMPT = "a judge may have to cut these prompts; each judgment counts the tokens that it left out"
@@ -48,15 +37,6 @@ class Benchmark(NamedTuple):
     scheme: Scheme = LLMEVAL_MED
 
 
-class Scores(NamedTuple):
-    """Contents of scored files, and their oddities."""
-
-    questions: list[Question]
-    answers: list[Answer]
-    judgments: list[Judgment]
-    oddities: list[Oddity]
-
-
 def read_llmeval_med(path: Path, scheme: Scheme = LLMEVAL_MED) -> Benchmark:
     """Read a benchmark in LLMEval-Med's format: one object, Chinese category name -> list of questions.
 
@@ -65,14 +45,18 @@ def read_llmeval_med(path: Path, scheme: Scheme = LLMEVAL_MED) -> Benchmark:
     Raises:
         InputError: The file has another shape, a question lacks its prompt, or a question occurs twice.
     """
-    questions, oddities = [], []
-    for _, question, odd in _entries(path, scheme):
+    questions: list[Question] = []
+    oddities: list[Oddity] = []
+
+    def add(_: Any, question: Question, odd: list[Oddity], place: str) -> None:
         questions.append(question)
-        oddities += odd
+        oddities.extend(odd)
+
+    _read(path, scheme, add)
     return Benchmark(questions, oddities + missing_turns(path, questions), scheme)
 
 
-def read_llmeval_scores(paths: list[Path], model: str, judge: str, scheme: Scheme = LLMEVAL_MED) -> Scores:
+def read_llmeval_scores(paths: list[Path], model: str, judge: str, scheme: Scheme = LLMEVAL_MED) -> PublishedSet:
     """Read files that Evaluate.py wrote: `model_answer`, `model_answer_score` and `model_answer_judgement`.
 
     Several files are several judging runs, as for the benchmark's own Aggregate.py: where a file has another answer to
@@ -81,56 +65,40 @@ def read_llmeval_scores(paths: list[Path], model: str, judge: str, scheme: Schem
     Raises:
         InputError: As for `read_llmeval_med`; or an entry has no `model_answer` or a score that is not a number.
     """
-    questions: dict[str, Question] = {}
+    read = PublishedSet()
     samples: dict[str, list[str]] = {}
-    rounds: dict[tuple[str, int], int] = {}
-    scores = Scores([], [], [], [])
+    rounds: Counter[tuple[str, int]] = Counter()
+
+    def add(fields: dict[str, Any], question: Question, odd: list[Oddity], place: str) -> None:
+        text, (level, problem) = fields.get("model_answer"), _level(fields.get("model_answer_score"))
+        if not isinstance(text, str):
+            raise ValueError("model_answer is missing or not text; give a file that Evaluate.py wrote")
+        read.oddities.extend(odd)
+        if question.id not in samples:
+            read.questions.append(question)
+        texts = samples.setdefault(question.id, [])
+        if text not in texts:
+            texts.append(text)
+            read.answer(question.id, model, text, len(texts) - 1)
+        sample = texts.index(text)
+        rounds[question.id, sample] += 1
+        if problem:
+            read.odd(place, problem, about_score=True)
+        reply = fields.get("model_answer_judgement")
+        reply = reply if isinstance(reply, str) and reply else None
+        verdict = read_verdict(reply).score if reply else None
+        if None not in (level, verdict) and verdict != level:
+            what = f"recorded score {level}, but the judge's reply ends in the verdict {verdict}"
+            read.odd(place, what, about_score=True)
+        missing = f"no score in the file: {problem}"
+        read.judgment(question.id, model, level, missing, reply, judge, sample, rounds[question.id, sample])
+
     for path in paths:
-        for fields, question, question_oddities in _entries(path, scheme):
-            scores.oddities.extend(question_oddities)
-            if question.id not in questions:
-                questions[question.id] = question
-                scores.questions.append(question)
-            place = f"{path}, {question.id}"
-            text = fields.get("model_answer")
-            if not isinstance(text, str):
-                raise InputError(f"{place}: model_answer is missing or not text; give a file that Evaluate.py wrote")
-            texts = samples.setdefault(question.id, [])
-            if text not in texts:
-                texts.append(text)
-                reason = None if text.strip() else "empty"
-                scores.answers.append(
-                    Answer(question_id=question.id, model=model, sample=len(texts) - 1, text=text, finish_reason=reason)
-                )
-            sample = texts.index(text)
-            number = rounds[question.id, sample] = rounds.get((question.id, sample), 0) + 1
-            level, problem = _level(fields.get("model_answer_score"), place)
-            if problem:
-                scores.oddities.append(Oddity(place, problem, about_score=True))
-            reply = fields.get("model_answer_judgement")
-            reply = reply if isinstance(reply, str) and reply else None
-            verdict = read_verdict(reply).score if reply else None
-            if None not in (level, verdict) and verdict != level:
-                what = f"recorded score {level}, but the judge's reply ends in the verdict {verdict}"
-                scores.oddities.append(Oddity(place, what, about_score=True))
-            scores.judgments.append(
-                Judgment(
-                    question_id=question.id,
-                    model=model,
-                    sample=sample,
-                    judge=judge,
-                    round=number,
-                    score=level,
-                    expected=None if level is None else float(level),
-                    raw=reply,
-                    error_kind=ErrorKind.NOT_IN_FILE if level is None else None,
-                    error=f"no score in the file: {problem}" if level is None else None,
-                )
-            )
-    return scores
+        _read(path, scheme, add)
+    return read
 
 
-def _level(value: Any, place: str) -> tuple[int | None, str]:
+def _level(value: Any) -> tuple[int | None, str]:
     """The level that a recorded score becomes, None for none, and what is wrong with it.
 
     Evaluate.py writes the digits of the first `[n]` as text, -1 for no match, and "" for a failed call.
@@ -140,13 +108,11 @@ def _level(value: Any, place: str) -> tuple[int | None, str]:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise InputError(
-            f"{place}: model_answer_score is {value!r}; a number 0-5, -1 or an empty text is expected"
-        ) from None
+        raise ValueError(f"model_answer_score is {value!r}; a number 0-5, -1 or an empty text is expected") from None
     if not 0 <= number <= 5:
         return None, f"model_answer_score {value} is outside 0-5"
     if number != int(number):
-        raise InputError(f"{place}: model_answer_score is {value!r}; the judge gives whole numbers only")
+        raise ValueError(f"model_answer_score is {value!r}; the judge gives whole numbers only")
     if number == 0:
         # The rubric starts at 1, Aggregate.py counts from 0. Level 1 makes the same questions usable over up to three
         # runs: with a 0 or a 1 among them, no mean of three reaches 4.
@@ -154,16 +120,8 @@ def _level(value: Any, place: str) -> tuple[int | None, str]:
     return int(number), ""
 
 
-class _Entry(NamedTuple):
-    """One entry of a file: its fields, the question in it, and what was odd about it."""
-
-    fields: dict[str, Any]
-    question: Question
-    oddities: list[Oddity]
-
-
-def _entries(path: Path, scheme: Scheme) -> list[_Entry]:
-    entries = []
+def _read(path: Path, scheme: Scheme, add: Callable[[Any, Question, list[Oddity], str], None]) -> None:
+    """Read a file: `add` takes the fields of each entry, the question in it, what was odd about it, and its place."""
     seen: dict[str, str] = {}
     category_ids = {
         category.title[LANGUAGE]: category.id for category in scheme.categories if LANGUAGE in category.title
@@ -178,27 +136,28 @@ def _entries(path: Path, scheme: Scheme) -> list[_Entry]:
     for name, items in data.items():
         if not isinstance(items, list):
             raise InputError(f"{path}, '{name}': a list of questions is expected")
-        for index, item in enumerate(items):
-            place = f"{path}, {name}[{index}]"
-            entry = _entry(item, name, category_ids[name], place)
-            if entry.question.id in seen:
-                raise InputError(
-                    f"{place}: groupCode {item['groupCode']}, round {item['round']} duplicates "
-                    f"{seen[entry.question.id]}; remove one of the two"
-                )
-            seen[entry.question.id] = place
-            entries.append(entry)
-    return entries
+
+    def entry(named: tuple[str, Any], place: str) -> None:
+        name, item = named
+        question, odd = _question(item, name, category_ids[name], place)
+        if question.id in seen:
+            code = f"groupCode {item['groupCode']}, round {item['round']}"
+            raise ValueError(f"{code} duplicates {seen[question.id]}; remove one of the two")
+        seen[question.id] = place
+        add(item, question, odd, place)
+
+    numbered = ((f"{name}[{index}]", (name, item)) for name, items in data.items() for index, item in enumerate(items))
+    read_entries(path, numbered, entry)
 
 
-def _entry(item: Any, name: str, category: str, place: str) -> _Entry:
+def _question(item: Any, name: str, category: str, place: str) -> tuple[Question, list[Oddity]]:
     if not isinstance(item, dict):
-        raise InputError(f"{place}: an object is expected")
+        raise ValueError("an object is expected")
     for field in ("problem", "groupCode", "round"):
         if _nothing(item.get(field)):
-            raise InputError(f"{place}: {field} is missing or empty; every question needs one")
+            raise ValueError(f"{field} is missing or empty; every question needs one")
     if type(item["round"]) is not int or not 1 <= item["round"] <= _MOST_ROUNDS:
-        raise InputError(f"{place}: round is {item['round']!r}; a whole number from 1 to {_MOST_ROUNDS} is expected")
+        raise ValueError(f"round is {item['round']!r}; a whole number from 1 to {_MOST_ROUNDS} is expected")
     oddities: list[Oddity] = []
     texts = {field: _text(item, field, place, oddities) for field in _TEXT_FIELDS}
     prompt = str(item["problem"])
@@ -212,23 +171,20 @@ def _entry(item: Any, name: str, category: str, place: str) -> _Entry:
             Oddity(place, f"category1 is '{stated}', and the question is listed under '{name}', which counts")
         )
     group = f"{category}-{item['groupCode']}"  # groupCode alone is unique only within a category
-    fields = {
-        "id": f"{group}-{item['round']}",
-        "category": category,
-        "subcategory": texts["category2"] or "",
-        "scene": texts["scene"] or "",
-        "difficulty": texts["difficulty"] or "",
-        "group": group,
-        "round": item["round"],
-        "prompt": prompt,
-        "reference": texts["sanswer"],
-        "checklist": texts["checklist"],
-        "language": LANGUAGE,
-    }
-    try:
-        return _Entry(item, Question.model_validate(fields), oddities)
-    except ValidationError as error:
-        raise InputError(f"{place}: {first_problem(error)}") from None
+    question = Question(
+        id=f"{group}-{item['round']}",
+        category=category,
+        subcategory=texts["category2"] or "",
+        scene=texts["scene"] or "",
+        difficulty=texts["difficulty"] or "",
+        group=group,
+        round=item["round"],
+        prompt=prompt,
+        reference=texts["sanswer"],
+        checklist=texts["checklist"],
+        language=LANGUAGE,
+    )
+    return question, oddities
 
 
 def _text(item: dict[str, Any], field: str, place: str, oddities: list[Oddity]) -> str | None:

@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 
-from medjudge.benchmark.llmeval_med import Oddity
 from medjudge.files import first_problem
 from medjudge.item_records import ItemScore
 from medjudge.records import Answer, ErrorKind, Judgment, PhysicianScore, Question
@@ -18,8 +17,19 @@ from medjudge.tables.columns import Problems, read_rows
 TEACHER = "gpt-4"
 """The judge of sets that GPT-4 scored."""
 
-Entry = TypeVar("Entry")
 Verdict = Literal["met", "not_met", "contradicted"]
+
+
+class Oddity(NamedTuple):
+    """Something in a file that was read anyway, but that its owner should know.
+
+    `about_score`: it concerns a score, not the question. `means`: what it means for judging; empty for nothing.
+    """
+
+    place: str
+    what: str
+    about_score: bool = False
+    means: str = ""
 
 
 @dataclass
@@ -58,21 +68,31 @@ class PublishedSet:
         )
 
     def judgment(
-        self, question_id: str, model: str, score: float | None, missing: str = "", raw: str | None = None
+        self,
+        question_id: str,
+        model: str,
+        score: float | None,
+        missing: str = "",
+        raw: str | None = None,
+        judge: str = TEACHER,
+        sample: int = 0,
+        round: int = 1,
     ) -> None:
-        """Add the teacher's judgment of an answer.
+        """Add a judge's judgment of an answer.
 
         Args:
             score: From 1 to 5; a score between two levels reaches the lower one.
             missing: Why there is no score.
-            raw: The teacher's reply.
+            raw: The judge's reply.
         """
         scored = score is not None
         self.judgments.append(
             Judgment(
                 question_id=question_id,
                 model=model,
-                judge=TEACHER,
+                sample=sample,
+                judge=judge,
+                round=round,
                 score=None if score is None else int(score),
                 expected=None if score is None else float(score),
                 raw=raw,
@@ -129,28 +149,24 @@ def checked_rows(
     problems.refuse()
 
 
-def sound_entries(
-    path: Path | str, entries: Iterable[tuple[str, Any]], read: Callable[[Any], Entry]
-) -> Iterator[tuple[str, Entry]]:
-    """The place and the content of each sound entry of a file, one after the other.
+def read_entries(path: Path | str, entries: Iterable[tuple[str, Any]], add: Callable[[Any, str], None]) -> None:
+    """Read the entries of a file, one after the other.
 
     Args:
         entries: Place in the file -> entry as it was parsed.
-        read: Reads an entry; a ValueError says what is wrong with it.
+        add: Reads an entry, which stands at a place, and keeps it; a ValueError says what is wrong with it.
 
     Raises:
-        InputError: At the end, where any entry was not sound.
+        InputError: At the end, where any entry was not sound; the message names all of them.
     """
     problems = Problems(Path(path))
     for place, fields in entries:
         try:
-            entry = read(fields)
+            add(fields, f"{path}, {place}")
         except ValidationError as error:
             problems.add(place, first_problem(error))
         except ValueError as error:
             problems.add(place, str(error))
-        else:
-            yield place, entry
     problems.refuse()
 
 

@@ -9,7 +9,7 @@ import typer
 from medjudge.cli import options
 
 if TYPE_CHECKING:
-    from medjudge.benchmark.llmeval_med import Oddity
+    from medjudge.benchmark.published import Oddity
 
 MOST_LINES, MOST_PLACES = 20, 3
 """The most oddities that are shown, and the most places of one of them."""

@@ -21,8 +21,8 @@ from medjudge.benchmark.json_sets import (
     read_healthbench_meta,
 )
 from medjudge.benchmark.llmeval2 import read_llmeval2
-from medjudge.benchmark.llmeval_med import Oddity, read_llmeval_scores
-from medjudge.benchmark.published import TEACHER, PublishedSet
+from medjudge.benchmark.llmeval_med import read_llmeval_scores
+from medjudge.benchmark.published import TEACHER, Oddity, PublishedSet
 from medjudge.errors import InputError
 from medjudge.files import replacing
 from medjudge.judge.api import file_name
@@ -112,18 +112,17 @@ def convert_data(
     named = None if scheme is None else open_scheme(scheme)
     if format == "llmeval-scores":
         known = named or LLMEVAL_MED
-        scores = read_llmeval_scores(list(files), model, judge_name, known)
-        oddities = [oddity for oddity in scores.oddities if oddity.about_score]
-        judgments = {run.judgments_file(judge_name): scores.judgments}
-        read = PublishedSet(scores.questions, scores.answers, oddities=oddities)
+        read = read_llmeval_scores(list(files), model, judge_name, known)
+        read.oddities = [oddity for oddity in read.oddities if oddity.about_score]
     else:
         read = _read(format, files)
         known = named or (read.scheme if (own := _SETS[format].scheme) is None else open_scheme(own))
-        judgments = {run.judgments_file(TEACHER): read.judgments}
+        judge_name = TEACHER
     for question in read.questions:
         if problem := known.problem_with(question.category, question.language):
             raise InputError(f"question {question.id}: {problem}; choose another --scheme")
-    others: dict[Path, Any] = {run.physicians_file: read.scores, run.items_file: read.items, **judgments}
+    others: dict[Path, Any] = {run.physicians_file: read.scores, run.items_file: read.items}
+    others[run.judgments_file(judge_name)] = read.judgments
     others[run.answers_file] = read.answers
     filled = {path: records for path, records in others.items() if records}
     for path, records in filled.items():

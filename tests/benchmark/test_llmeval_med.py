@@ -112,6 +112,12 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, content: object, message: 
         read_llmeval_med(written(tmp_path, content))
 
 
+def test_all_problems_of_a_file_are_named_at_once(tmp_path: Path) -> None:
+    content = {"医疗知识": [entry(), entry(), entry(problem="")]}
+    with pytest.raises(InputError, match=r"dataset.json: 2 problems; .*\n.*\[1\]: groupCode.*\n.*\[2\]: problem"):
+        read_llmeval_med(written(tmp_path, content))
+
+
 def test_the_released_file_has_all_its_questions(real_data: Path) -> None:
     contents = check_file(real_data / "llmeval-med" / "dataset.json")
     assert (contents.counts["questions"], contents.counts["conversations"]) == (667, 571)
@@ -166,7 +172,7 @@ def test_scores_as_evaluate_writes_them(tmp_path: Path) -> None:
 
 
 def test_a_scored_file_without_answers_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="MK-5-1: model_answer is missing"):
+    with pytest.raises(InputError, match=r"医疗知识\[0\]: model_answer is missing"):
         read_llmeval_scores([written(tmp_path, {"医疗知识": [entry()]})], "m", "j")
     with pytest.raises(InputError, match="model_answer_score is 'good'"):
         read_llmeval_scores([written(tmp_path, {"医疗知识": [scored("good")]})], "m", "j")

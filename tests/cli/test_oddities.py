@@ -1,6 +1,6 @@
 """`data check` prints a screen of oddities, however many there are."""
 
-from medjudge.benchmark.llmeval_med import Oddity
+from medjudge.benchmark.published import Oddity
 from medjudge.cli.data import MOST_LINES, oddity_lines
 
 
