@@ -27,7 +27,7 @@ from medjudge.benchmark.sample import sample_folder
 from medjudge.judge.folder import JudgeCard
 from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.records import Answer, Question
-from medjudge.rubrics.render import Style, prompt_hashes
+from medjudge.rubrics.render import prompt_hashes
 from medjudge.store import read_records
 
 CHAT_TEMPLATE = (
@@ -124,8 +124,7 @@ def build_generative_judge(folder: Path, base: Path, spread: float = 0.05, **fie
     model.save_pretrained(folder)
     (folder / "README.md").unlink(missing_ok=True)
     load_tokenizer(str(base)).save_pretrained(folder)
-    style: Style = "reason-first" if fields.get("style") == "reason-first" else "score-first"
-    values = {"max_length": 4096, "prompt_hashes": prompt_hashes(style), **fields}
+    values = {"max_length": 4096, "prompt_hashes": prompt_hashes("score-first"), **fields}
     JudgeCard.model_validate({"kind": "generative", "base_model": str(base), **values}).write(folder)
     return folder
 

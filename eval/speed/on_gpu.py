@@ -28,7 +28,7 @@ from eval.lib.study import REPOSITORY, RESULTS, circumstances
 from eval.lib.tiny_models import byte_tokenizer, sample_texts
 from medjudge.benchmark.sample import sample_folder
 from medjudge.files import read_yaml, write_whole
-from medjudge.judge.generative import GenerativeJudge, GenerativeSettings, score_line
+from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
 from medjudge.judge.prompts import Prompt, encode_prompt
 from medjudge.judge.protocol import Assignment
 from medjudge.scale import median_level
@@ -91,7 +91,7 @@ def logits_of(judge: GenerativeJudge, work: Sequence[Assignment]) -> tuple[list[
     """The prompts, and the logits of the five labels that the judge reads from its batches, (n, 5)."""
     prompts = [prompt for item in work if (prompt := encode_prompt(judge.tokenizer, item, WINDOW - 1))]
     assert len(prompts) == len(work)
-    return prompts, np.array([each.logits for each in judge.read(prompts, [score_line(item) for item in work])])
+    return prompts, np.array([each.logits for each in judge.read(prompts)])
 
 
 def differences(left: np.ndarray, right: np.ndarray) -> dict[str, Any]:

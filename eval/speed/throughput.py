@@ -88,7 +88,7 @@ def rounds_of(questions: Sequence[Question], rounds: int, each: int) -> list[lis
 def judging(models: Models, device: torch.device) -> dict[str, tuple[Callable[[list[Assignment]], Any], int | None]]:
     """The ways to judge, each with how many answers of a round it is given (None: all)."""
     judge = GenerativeJudge("ours", models.model, models.tokenizer, GenerativeSettings(WINDOW))
-    reasoning = GenerativeSettings(WINDOW, style="reason-first", rationale_tokens=RATIONALE)
+    reasoning = GenerativeSettings(WINDOW, rationale_tokens=RATIONALE)
     # Each prompt by itself, as judges that ask a chat model for a rationale read it.
     reasoner = GenerativeJudge("reasons", deepcopy(models.model), models.tokenizer, reasoning)
     reasoner.model.set_attn_implementation("sdpa")
@@ -100,8 +100,8 @@ def judging(models: Models, device: torch.device) -> dict[str, tuple[Callable[[l
     return {
         "medjudge, score first": (lambda work: list(judge.judge(work)), None),
         **({} if find_spec("lm_eval") is None else {_HARNESS: (harness(models, device), BATCH)}),
-        f"rationale of {RATIONALE} tokens first, batches of {BATCH}": (reasons_batched, BATCH),
-        f"rationale of {RATIONALE} tokens first, one at a time": (
+        f"rationale of {RATIONALE} tokens, batches of {BATCH}": (reasons_batched, BATCH),
+        f"rationale of {RATIONALE} tokens, one at a time": (
             lambda work: [list(reasoner.judge([assignment])) for assignment in work],
             ONE_AT_A_TIME,
         ),

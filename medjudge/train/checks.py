@@ -38,11 +38,6 @@ def require_possible(
         raise InputError(f"{folder}: holds a judge already; remove it, or choose another --output_dir")
     if judge.style not in TRAINABLE_STYLES:
         raise InputError(f"config: style is '{judge.style}'; take {' or '.join(TRAINABLE_STYLES)}")
-    if start is not None and start.style not in TRAINABLE_STYLES:
-        raise InputError(
-            f"start_from {judge.start_from}: gives its reasons before the score, and such judges can no longer be "
-            "trained; start from another"
-        )
     if start is not None and start.style != judge.style:
         raise InputError(f"start_from {judge.start_from}: trained in style {start.style}; set style {start.style}")
     if not model.model_name_or_path:

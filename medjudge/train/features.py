@@ -11,7 +11,7 @@ from trl import SFTConfig
 
 from medjudge.errors import InputError, notify
 from medjudge.files import first_problem, json_lines
-from medjudge.judge.generative import LABELS, GenerativeSettings, prompt_room, reason_tokens, score_token_ids
+from medjudge.judge.generative import LABELS, GenerativeSettings, prompt_room, score_token_ids
 from medjudge.judge.ordinal import VERDICTS
 from medjudge.judge.ordinal_input import Encoded, Window, encode, points_of
 from medjudge.judge.prompts import Prompt, encode_prompts, token_ids
@@ -150,13 +150,13 @@ def encoded_lines(
     A reply is the level's token and, where the line has one, the rationale on the next line. `labels` holds what the
     language loss is on: the rationale and the end of the reply, and -100 elsewhere. The score has a loss of its own.
     Without a rationale, only the score is learnt: the end of the reply says nothing about the answer. A rationale is
-    cut off after `reason_tokens`, and where the window ends: the prompt is the one that the judge reads.
+    cut off after `rationale_tokens`, and where the window ends: the prompt is the one that the judge reads.
 
     Args:
         level_ids: From `score_token_ids`.
     """
     work = [Assignment(line.question, tuple(line.earlier), line.answer, scheme=scheme) for line in lines]
-    room = prompt_room(tokenizer, GenerativeSettings(max_length, style=style), last_line="")
+    room = prompt_room(GenerativeSettings(max_length))
     prompts = encode_prompts(tokenizer, work, [room] * len(work), style)
     return [
         None if prompt is None else _encoded(line, prompt, tokenizer, level_ids, max_length)
@@ -164,12 +164,17 @@ def encoded_lines(
     ]
 
 
+def rationale_tokens(max_length: int) -> int:
+    """The most tokens of a rationale in training, of a window of so many tokens."""
+    return min(512, max_length // 4)
+
+
 def _encoded(
     line: TrainingLine, prompt: Prompt, tokenizer: PreTrainedTokenizerBase, level_ids: list[int], max_length: int
 ) -> Row:
     score, end = level_ids[LABELS.index(str(line.level))], tokenizer.eos_token_id
     rationale = before_score(line.rationale or "")  # without a score that it states itself
-    words = token_ids(tokenizer, f"\n{rationale}")[: reason_tokens(max_length)] if rationale else []
+    words = token_ids(tokenizer, f"\n{rationale}")[: rationale_tokens(max_length)] if rationale else []
     learnt = [-100, *words, end] if rationale else [-100, -100]
     return {
         "input_ids": [*prompt.input_ids, score, *words, end][:max_length],

@@ -85,7 +85,7 @@ def score_logits(
     judge = GenerativeJudge("trained", readable(model), tokenizer, GenerativeSettings(max_length))
     work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in lines]
     prompts = encode_prompts(tokenizer, work, [max_length - 1] * len(work), "score-first")
-    readings = judge.read([prompt for prompt in prompts if prompt is not None], [""] * len(work))
+    readings = judge.read([prompt for prompt in prompts if prompt is not None])
     assert len(readings) == len(lines)
     model.train(training)
     return np.array([reading.logits for reading in readings])

@@ -8,13 +8,12 @@ from train_judge import main as train_judge
 
 from medjudge.errors import InputError
 from medjudge.judge.folder import read_card
-from medjudge.judge.generative import reason_tokens
 from medjudge.judge.prompts import encode_prompt
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_tokenizer
 from medjudge.records import TrainingLine
 from medjudge.train.arguments import TRAINABLE_STYLES, parse_arguments
-from medjudge.train.features import TrainingData, read_training_lines, require_disjoint
+from medjudge.train.features import TrainingData, rationale_tokens, read_training_lines, require_disjoint
 from medjudge.train.packs import packed
 
 
@@ -61,7 +60,7 @@ def test_a_full_window_cuts_the_rationale_and_leaves_the_prompt_of_the_judge(tim
     assert row["input_ids"][: len(judged)] == judged
     assert len(row["input_ids"]) == len(row["labels"]) <= 2048
     counted = sum(label != -100 for label in row["labels"])
-    assert times > 1 or reason_tokens(2048) < counted < reason_tokens(2048) + 20
+    assert times > 1 or rationale_tokens(2048) < counted < rationale_tokens(2048) + 20
     assert tokenizer.decode(row["input_ids"][row["score_at"]]) == "2"
 
 
