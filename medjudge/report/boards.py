@@ -2,17 +2,17 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import urlencode
 
 import numpy as np
 
-from medjudge.files import file_sha256
+from medjudge.records import Question
 from medjudge.report.contents import Contents, distinct_model_names, distinct_run_names
 from medjudge.report.paired import Difference, Duel, duels, mean_levels, ties
 from medjudge.scheme import Scheme
-from medjudge.store import Run
+from medjudge.validation.records import Study
 from medjudge.validation.status import ValidationState, ValidationStatus
 from medjudge.validation.usability import Coverage, ModelUsability, best_first, coverage, score_models, usable_table
 from medjudge.validation.validations import statuses_in
@@ -36,18 +36,86 @@ class BoardKey(NamedTuple):
     judge_sha256: str | None
 
 
-def board_key(run: Run, judge: str) -> BoardKey:
-    """The leaderboard that a run's rates by a judge belong to."""
-    card = run.manifest().get("judges", {}).get(judge, {})
-    return BoardKey(file_sha256(run.questions_file), run.scheme().sha256, judge, card.get("sha256"))
+class JudgedRun(NamedTuple):
+    """A run as one judge saw it.
+
+    Attributes:
+        run: The run's name; no two of some boards have the same.
+        key: The leaderboard that the rates belong to; rates of different ones do not compare.
+        models: Rates by model, the highest first.
+        validation_status: The judge's, overall (`OP`) and by category.
+        usable: By model, whether its answer to each of the questions is usable, shape (questions,).
+        coverage: The numbers of answers, and of those without a score, by reason.
+        truncated: By model, the number of answers that ended at the token limit.
+        study: The judge's study in the run, if it is known.
+        notes: The lines that must be printed with its numbers.
+    """
+
+    run: str
+    key: BoardKey
+    models: Mapping[str, ModelUsability]
+    validation_status: Mapping[str, ValidationStatus]
+    questions: Sequence[Question]
+    usable: Mapping[str, np.ndarray]
+    coverage: Coverage = Coverage(0, 0)
+    truncated: Mapping[str, int] = {}
+    study: Study | None = None
+    notes: Sequence[str] = ()
+
+    @property
+    def judge(self) -> str:
+        return self.key.judge
+
+
+def judged_run(name: str, run: Contents, judge: str) -> JudgedRun:
+    """A run by one of its judges; the study is not read."""
+    judgments, keys, models = run.judgments[judge], [answer.key for answer in run.answers], run.models
+    return JudgedRun(
+        name,
+        _key(run, judge),
+        best_first(score_models(run.questions, judgments, models, run.scheme, keys)),
+        statuses_in(run.run, judge, models),
+        run.questions,
+        dict(zip(models, usable_table(run.questions, judgments, models), strict=True)),
+        coverage(keys, judgments),
+        {model: sum(answer.truncated for answer in run.answers if answer.model == model) for model in models},
+        notes=run.run.notes(),
+    )
+
+
+def _key(run: Contents, judge: str) -> BoardKey:
+    card = run.manifest.get("judges", {}).get(judge, {})
+    return BoardKey(run.benchmark, run.scheme.sha256, judge, card.get("sha256"))
+
+
+def grouped(runs: Sequence[JudgedRun]) -> list[list[JudgedRun]]:
+    """The runs that share a leaderboard."""
+    groups: dict[BoardKey, list[JudgedRun]] = {}
+    for run in runs:
+        groups.setdefault(run.key, []).append(run)
+    return list(groups.values())
+
+
+def named_models(group: Sequence[JudgedRun], names: Sequence[str]) -> dict[str, tuple[JudgedRun, str]]:
+    """The run and own name of each model of one leaderboard, by the name that it has there.
+
+    Args:
+        names: The runs' names.
+    """
+    named = distinct_model_names(names, [list(run.models) for run in group])
+    return {
+        name: (run, model)
+        for run, names_of_run in zip(group, named, strict=True)
+        for name, model in zip(names_of_run, run.models, strict=True)
+    }
 
 
 class Board(NamedTuple):
     """The models of one benchmark by one judge, the best first.
 
-    `runs` are positions in the list of runs. `models` maps a name to its rates, `answers` the same name to the
-    address of its answers on the page, and `ties` to its difference from the best; `duels` holds every model
-    against every other. `validation_status` has an entry for each column. `truncated` counts the answers of each
+    `runs` are positions in the list of runs, and `judged` these runs. `models` maps a name to its rates, `answers` the
+    same name to the address of its answers on the page, and `ties` to its difference from the best; `duels` holds every
+    model against every other. `validation_status` has an entry for each column. `truncated` counts the answers of each
     model that ended at the token limit. `subcategories` are pairs of category and name.
     """
 
@@ -55,6 +123,7 @@ class Board(NamedTuple):
     scheme: Scheme
     judge: str
     runs: list[int]
+    judged: list[JudgedRun]
     models: dict[str, ModelUsability]
     answers: dict[str, str]
     ties: dict[str, Difference]
@@ -72,50 +141,43 @@ def leaderboards(runs: Sequence[Contents]) -> list[Board]:
     positions: dict[BoardKey, list[int]] = {}
     for position, run in enumerate(runs):
         for judge in run.judgments:
-            positions.setdefault(board_key(run.run, judge), []).append(position)
+            positions.setdefault(_key(run, judge), []).append(position)
     benchmarks = list(dict.fromkeys(run.benchmark for run in runs))
     keys = sorted(positions, key=lambda key: benchmarks.index(key.benchmark))
-    return [_board(runs, positions[key], key.judge) for key in keys]
+    names = distinct_run_names([run.run for run in runs])
+    return [_board(runs, names, positions[key], key.judge) for key in keys]
 
 
-def _board(all_runs: Sequence[Contents], positions: Sequence[int], judge: str) -> Board:
+def _board(all_runs: Sequence[Contents], names: Sequence[str], positions: Sequence[int], judge: str) -> Board:
     runs = [all_runs[position] for position in positions]
     questions, scheme = runs[0].questions, runs[0].scheme
-    models: dict[str, ModelUsability] = {}
-    usable: dict[str, np.ndarray] = {}
-    answers: dict[str, str] = {}
-    levels: dict[str, np.ndarray] = {}
-    truncated: dict[str, int] = {}
-    counts: list[Coverage] = []
-    names = distinct_model_names(distinct_run_names([run.run for run in runs]), [run.models for run in runs])
-    for position, run, names_of_run in zip(positions, runs, names, strict=True):
-        judgments = run.judgments[judge]
-        keys = [answer.key for answer in run.answers]
-        rates = score_models(questions, judgments, run.models, scheme, keys)
-        table = usable_table(questions, judgments, run.models)
-        means = mean_levels(questions, judgments, run.models)
-        for model, name, row, mean in zip(run.models, names_of_run, table, means, strict=True):
-            models[name], usable[name], levels[name] = rates[model], row, mean
-            truncated[name] = sum(answer.truncated for answer in run.answers if answer.model == model)
-            answers[name] = _answers_of(position, judge, model)
-        counts.append(coverage(keys, judgments))
-    ordered = best_first(models)
-    with_rates = any(rates.overall.rate is not None for rates in ordered.values())
+    judged = [judged_run(names[position], all_runs[position], judge) for position in positions]
+    named = named_models(judged, distinct_run_names([run.run for run in runs]))
+    levels: dict[tuple[str, str], np.ndarray] = {}
+    answers: dict[tuple[str, str], str] = {}
+    for position, run, shown in zip(positions, runs, judged, strict=True):
+        means = mean_levels(questions, run.judgments[judge], run.models)
+        for model, mean in zip(run.models, means, strict=True):
+            levels[shown.run, model], answers[shown.run, model] = mean, _answers_of(position, judge, model)
+    models = best_first({name: run.models[model] for name, (run, model) in named.items()})
+    named = {name: named[name] for name in models}
+    with_rates = any(rates.overall.rate is not None for rates in models.values())
     return Board(
         benchmark=runs[0].benchmark,
         scheme=scheme,
         judge=judge,
         runs=list(positions),
-        models=ordered,
-        answers=answers,
-        ties=ties(questions, {name: usable[name] for name in ordered}) if with_rates else {},
-        duels=duels({name: levels[name] for name in ordered}),
-        validation_status=_worst([statuses_in(run.run, judge, run.models) for run in runs]),
-        coverage=_together(counts),
-        truncated=truncated,
+        judged=judged,
+        models=models,
+        answers={name: answers[run.run, model] for name, (run, model) in named.items()},
+        ties=ties(questions, {name: run.usable[model] for name, (run, model) in named.items()}) if with_rates else {},
+        duels=duels({name: levels[run.run, model] for name, (run, model) in named.items()}),
+        validation_status=_worst([run.validation_status for run in judged]),
+        coverage=_together([run.coverage for run in judged]),
+        truncated={name: run.truncated[model] for name, (run, model) in named.items()},
         questions=len(questions),
         conversations=len({question.group for question in questions}),
-        subcategories=_subcategories(ordered),
+        subcategories=_subcategories(models),
     )
 
 
@@ -132,7 +194,7 @@ def _together(counts: Sequence[Coverage]) -> Coverage:
     return Coverage(sum(count.answers for count in counts), sum(count.unscored for count in counts), dict(reasons))
 
 
-def _worst(by_run: Sequence[dict[str, ValidationStatus]]) -> dict[str, ValidationStatus]:
+def _worst(by_run: Sequence[Mapping[str, ValidationStatus]]) -> dict[str, ValidationStatus]:
     """The status of one judge in several runs: where several validated it against physicians, the worst counts."""
 
     def rank(status: ValidationStatus) -> int:

@@ -40,8 +40,11 @@ class Contents(NamedTuple):
         return set(self.manifest.get("judges", {}).get(judge, {}).get("seen_question_ids", []))
 
 
-def read_contents(run: Run) -> Contents:
+def read_contents(run: Run, judge: str | None = None) -> Contents:
     """Reads a run folder.
+
+    Args:
+        judge: Whose judgments to read; those of all judges unless given.
 
     Raises:
         InputError: A record breaks a rule.
@@ -49,7 +52,7 @@ def read_contents(run: Run) -> Contents:
     manifest, scores = run.manifest(), run.settled_scores()
     of_physicians = [score for score in scores if score.rater != CONSTRUCTED]
     last = run.last_judge
-    judges = sorted(run.judges(), key=lambda name: name != last)
+    judges = [judge] if judge else sorted(run.judges(), key=lambda name: name != last)
     return Contents(
         run=run,
         scheme=run.scheme(),
@@ -58,7 +61,7 @@ def read_contents(run: Run) -> Contents:
         benchmark=file_sha256(run.questions_file),
         questions=run.questions(),
         answers=run.answers(),
-        judgments={judge: run.judgments(judge) for judge in judges},
+        judgments={name: run.judgments(name) for name in judges},
         # Constructed levels are not physicians' scores, and do not count with them.
         scores=of_physicians or scores,
         against_kind=AgainstKind.CONSTRUCTED if scores and not of_physicians else AgainstKind.PHYSICIANS,

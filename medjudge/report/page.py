@@ -18,7 +18,8 @@ from medjudge.report.changes import Changes, changes
 from medjudge.report.contents import Contents, RunEffort, distinct_run_names, read_contents
 from medjudge.report.other_order import other_orders
 from medjudge.report.sections import item_sections, section
-from medjudge.report.sources import RatesCsv, Source, csv_of, print_style, source_of
+from medjudge.report.sources import Source, print_style, source_of
+from medjudge.report.tables import Kind, rates_csv
 from medjudge.report.verdict import SPOILED, Banner, banner, verdict
 from medjudge.report.words import Words, environment, inline
 from medjudge.statistics.estimates import FEWEST_FOR_INTERVAL
@@ -50,7 +51,7 @@ class ShownBoard(NamedTuple):
     why: str
     efforts: list[RunEffort]
     changes: list[Changes]
-    csv: RatesCsv
+    csv: dict[Kind, str]
 
 
 def write_page(path: Path, runs: Sequence[Run], language: str = "en", since: Run | None = None) -> None:
@@ -135,7 +136,9 @@ def _boards(
         of = f" · {', '.join(names[place] for place in board.runs)}" if judges.count(board.judge) > 1 else ""
         since = [changed[place, board.judge] for place in board.runs if (place, board.judge) in changed]
         id, title, why = f"board-{number}", f"{board.judge}{of}", _reasons(board.coverage, words)
-        shown.append(ShownBoard(id, title, board, said, statuses, why, efforts, since, csv_of(board, contents, names)))
+        kinds: tuple[Kind, ...] = ("leaderboard", "subcategories")
+        csv = {kind: rates_csv(board.judged, [kind]) for kind in kinds}
+        shown.append(ShownBoard(id, title, board, said, statuses, why, efforts, since, csv))
     return shown
 
 

@@ -4,12 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from medjudge.report.boards import Board, board_key
 from medjudge.report.contents import Contents
-from medjudge.report.tables import JudgedRun, rates_csv
 from medjudge.report.words import Words
-from medjudge.validation.usability import best_first, score_models, usable_table
-from medjudge.validation.validations import statuses_in
 
 
 class Source(NamedTuple):
@@ -37,26 +33,6 @@ def source_of(
     """The origin of numbers of some of the runs; its date is that of their last change."""
     date = max((runs[place].manifest.get("updated", "")[:10] for place in places), default="")
     return Source(", ".join(names[place] for place in places), date, judge, validated)
-
-
-class RatesCsv(NamedTuple):
-    """The rates of a leaderboard as `medjudge report --format csv` writes them."""
-
-    leaderboard: str
-    subcategories: str
-
-
-def csv_of(board: Board, runs: Sequence[Contents], names: Sequence[str]) -> RatesCsv:
-    """Rates with judge and validation status in columns of their own, run by run."""
-    rates = []
-    for place in board.runs:
-        run, judgments = runs[place], runs[place].judgments[board.judge]
-        keys = [answer.key for answer in run.answers]
-        models = best_first(score_models(run.questions, judgments, run.models, run.scheme, keys))
-        status, key = statuses_in(run.run, board.judge, run.models), board_key(run.run, board.judge)
-        usable = usable_table(run.questions, judgments, list(models))
-        rates.append(JudgedRun(names[place], board.judge, key, models, status, run.questions, usable))
-    return RatesCsv(rates_csv(rates, ["leaderboard"]), rates_csv(rates, ["subcategories"]))
 
 
 def print_style(sources: Mapping[str, Source], words: Words) -> str:

@@ -10,13 +10,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from medjudge.records import Question
-from medjudge.report.boards import BoardKey
-from medjudge.report.contents import distinct_model_names
+from medjudge.report.boards import JudgedRun, grouped, named_models
 from medjudge.report.paired import ties
 from medjudge.statistics.estimates import Estimate
 from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
 from medjudge.validation.records import Study
-from medjudge.validation.status import ValidationStatus
 from medjudge.validation.usability import ModelUsability, Rate, best_first, few_answers_line
 
 Kind = Literal["leaderboard", "subcategories", "agreement"]
@@ -30,26 +28,6 @@ MEASURES = {
 _MODELS_ACROSS = 5
 """Columns of a table with a column a model: as many as a page takes."""
 _NONE = "–"
-
-
-class JudgedRun(NamedTuple):
-    """The rates of the models of one run by one judge.
-
-    `models` are the rates by model, `validation_status` has an entry for each column; `study` is the judge's study in
-    the run, if any; `notes` what must be printed with its numbers. `usable` is whether each of its models' answers to
-    each of the questions is usable, shape (models, questions). Boards of one `key` share a leaderboard; rates of
-    different keys do not compare. No two boards have the same `run`.
-    """
-
-    run: str
-    judge: str
-    key: BoardKey
-    models: Mapping[str, ModelUsability]
-    validation_status: Mapping[str, ValidationStatus]
-    questions: Sequence[Question]
-    usable: np.ndarray
-    study: Study | None = None
-    notes: Sequence[str] = ()
 
 
 Mark = Literal["", "best", "tied"]
@@ -134,10 +112,7 @@ def agreement_csv(boards: Sequence[JudgedRun]) -> str:
 
 
 def _tables(boards: Sequence[JudgedRun], kinds: Sequence[Kind]) -> Iterator[Table]:
-    groups: dict[BoardKey, list[JudgedRun]] = {}
-    for board in boards:
-        groups.setdefault(board.key, []).append(board)
-    for group in groups.values():
+    for group in grouped(boards):
         if not kinds or "leaderboard" in kinds:
             yield _leaderboard(group)
         if not kinds or "agreement" in kinds:
@@ -153,12 +128,8 @@ def _of(group: Sequence[JudgedRun]) -> str:
 
 def _models(group: Sequence[JudgedRun]) -> dict[str, tuple[ModelUsability, np.ndarray]]:
     """The rates of all models and what is usable of each."""
-    named = distinct_model_names([board.run for board in group], [list(board.models) for board in group])
-    return {
-        name: (rates, usable)
-        for board, names in zip(group, named, strict=True)
-        for name, rates, usable in zip(names, board.models.values(), board.usable, strict=True)
-    }
+    named = named_models(group, [board.run for board in group])
+    return {name: (board.models[model], board.usable[model]) for name, (board, model) in named.items()}
 
 
 def _leaderboard(group: Sequence[JudgedRun]) -> Table:

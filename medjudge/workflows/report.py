@@ -1,6 +1,6 @@
 """`medjudge report`: usability rates of runs, their leaderboards, the HTML page, plots, and tables for papers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,10 +11,10 @@ from medjudge.errors import InputError
 from medjudge.files import write_json, write_whole
 from medjudge.judge.pairs import compared_by
 from medjudge.judge.panel import PanelRecord, read_panel_record
-from medjudge.report.boards import BoardKey, board_key
-from medjudge.report.contents import distinct_model_names, distinct_run_names
+from medjudge.report.boards import JudgedRun, grouped, judged_run, named_models
+from medjudge.report.contents import distinct_run_names, read_contents
 from medjudge.report.page import write_page
-from medjudge.report.tables import JudgedRun, Kind, agreement_csv, latex, markdown, rates_csv
+from medjudge.report.tables import Kind, agreement_csv, latex, markdown, rates_csv
 from medjudge.store import Run
 from medjudge.validation.status import ValidationStatus
 from medjudge.validation.study_file import read_study
@@ -26,7 +26,6 @@ from medjudge.validation.usability import (
     count_questions,
     coverage,
     score_models,
-    usable_table,
 )
 from medjudge.validation.validations import statuses_in
 from medjudge.workflows.run_folder import judge_of_run
@@ -183,7 +182,8 @@ def write_report(
     earlier = None if since is None else Run.existing(Path(since))
     # A run that only compares models has no leaderboard.
     judged = [folder for folder in folders if folder.judges() or judge or not compared_by(folder)]
-    boards = _leaderboards(judged, [judge_of_run(folder, judge) for folder in judged])
+    by_name = dict(zip(distinct_run_names(judged), judged, strict=True))
+    boards = [_leaderboard(group, by_name) for group in grouped(_judged(by_name, judge))]
     page = html or folders[0].path / "report.html"
     write_page(page, folders, language, earlier)
     files = []
@@ -195,30 +195,36 @@ def write_report(
     return Report(page, tuple(boards), tuple(files), tuple(notes))
 
 
-def _leaderboards(runs: Sequence[Run], judges: Sequence[str]) -> list[Leaderboard]:
-    """Rates and validation status of the runs, together where benchmark and judge are the same."""
-    by_board: dict[BoardKey, list[tuple[Run, Scores]]] = {}
-    for run, judge_name in zip(runs, judges, strict=True):
-        by_board.setdefault(board_key(run, judge_name), []).append((run, write_scores(run, judge_name)))
-    boards = []
-    for key, scored_runs in by_board.items():
-        rates = [scores.models for _, scores in scored_runs]
-        names = distinct_model_names(
-            distinct_run_names([run for run, _ in scored_runs]), [list(models) for models in rates]
-        )
-        models = {
-            name: rate
-            for names_of_run, rates_of_run in zip(names, rates, strict=True)
-            for name, rate in zip(names_of_run, rates_of_run.values(), strict=True)
-        }
-        statuses = {f"judge {key.judge}, {run.path}": scores.validation_status for run, scores in scored_runs}
-        truncated = {
-            name: scores.truncated[model]
-            for names_of_run, (_, scores) in zip(names, scored_runs, strict=True)
-            for name, model in zip(names_of_run, scores.models, strict=True)
-        }
-        boards.append(Leaderboard(key.benchmark, key.judge, best_first(models), statuses, truncated))
-    return boards
+def _judged(runs: Mapping[str, Run], judge: str | None) -> list[JudgedRun]:
+    """The runs, each by the judge that was asked for or judged last; writes `scores.json` of each.
+
+    Args:
+        runs: By name.
+    """
+    judged = []
+    for name, judge_name in [(name, judge_of_run(run, judge)) for name, run in runs.items()]:
+        run = runs[name]
+        write_scores(run, judge_name)
+        study = read_study(run, judge_name)
+        shown = judged_run(name, read_contents(run, judge_name), judge_name)
+        judged.append(shown._replace(study=None if study is None or study.changed else study))
+    return judged
+
+
+def _leaderboard(group: Sequence[JudgedRun], runs: Mapping[str, Run]) -> Leaderboard:
+    """Rates and validation status of runs that share a leaderboard."""
+    folders = [runs[judged.run] for judged in group]
+    named = named_models(group, distinct_run_names(folders))
+    return Leaderboard(
+        group[0].key.benchmark,
+        group[0].judge,
+        best_first({name: judged.models[model] for name, (judged, model) in named.items()}),
+        {
+            f"judge {judged.judge}, {run.path}": dict(judged.validation_status)
+            for judged, run in zip(group, folders, strict=True)
+        },
+        {name: judged.truncated[model] for name, (judged, model) in named.items()},
+    )
 
 
 class TableText(NamedTuple):
@@ -246,7 +252,7 @@ def tables_for_papers(
     judges = [judge_of_run(folder, judge) for folder in folders]
     if format == "csv" and "agreement" in kinds and len(kinds) > 1:
         raise InputError("--format csv: agreement has columns of its own; give --table agreement alone")
-    boards = [_judged_run(*row) for row in zip(distinct_run_names(folders), folders, judges, strict=True)]
+    boards = _judged(dict(zip(distinct_run_names(folders), folders, strict=True)), judge)
     if "agreement" in kinds and not any(board.study for board in boards):
         raise InputError(
             f"--table agreement: nothing is measured yet; run "
@@ -256,22 +262,6 @@ def tables_for_papers(
         return TableText({"latex": latex, "markdown": markdown}[format](boards, kinds))
     text = agreement_csv(boards) if "agreement" in kinds else rates_csv(boards, kinds)
     return TableText(text, tuple(dict.fromkeys(note for board in boards for note in board.notes)))
-
-
-def _judged_run(name: str, run: Run, judge_name: str) -> JudgedRun:
-    scores, study = write_scores(run, judge_name), read_study(run, judge_name)
-    questions = run.questions()
-    return JudgedRun(
-        name,
-        judge_name,
-        board_key(run, judge_name),
-        scores.models,
-        scores.validation_status,
-        questions,
-        usable_table(questions, run.judgments(judge_name), list(scores.models)),
-        None if study is None or study.changed else study,
-        run.notes(),
-    )
 
 
 def save_tables(tables: TableText, file: Path) -> None:

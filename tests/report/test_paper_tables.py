@@ -9,8 +9,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from medjudge.records import Judgment, PhysicianScore, Question
-from medjudge.report.boards import BoardKey
-from medjudge.report.tables import JudgedRun, agreement_csv, latex, markdown, rates_csv
+from medjudge.report.boards import BoardKey, JudgedRun
+from medjudge.report.tables import agreement_csv, latex, markdown, rates_csv
 from medjudge.validation.records import Study
 from medjudge.validation.status import validation_statuses
 from medjudge.validation.study import Settings, agreement_study
@@ -55,12 +55,11 @@ def board(question: Callable[..., Question]) -> Callable[..., JudgedRun]:
         ]
         return JudgedRun(
             run=run,
-            judge="j&j",
             key=BoardKey(benchmark, "s", "j&j", None),
             models=score_models(questions, judgments, list(levels)),
             validation_status=validation_statuses([study.summary()] if study else []),
             questions=questions,
-            usable=usable_table(questions, judgments, list(levels)),
+            usable=dict(zip(levels, usable_table(questions, judgments, list(levels)), strict=True)),
             study=study,
             notes=["100% made up."],
         )
