@@ -1,7 +1,6 @@
 """The runs of a folder: what an index shows of each, and why one cannot be read."""
 
 import os
-from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
@@ -139,8 +138,3 @@ def _date(run: Contents) -> datetime:
         return datetime.fromisoformat(run.manifest.get("updated", "")).astimezone(timezone.utc)
     except (ValueError, OverflowError):
         return datetime.fromtimestamp(run.run.answers_file.stat().st_mtime, timezone.utc)
-
-
-def oldest_first(runs: Sequence[ListedRun]) -> list[ListedRun]:
-    """The runs by date; of one date, by name."""
-    return sorted(runs, key=lambda run: (run.date, run.name))

@@ -4,12 +4,13 @@ An address names a run, and never a path: a name is looked up among the folders 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any, Generic, TypeVar
+from typing import Any
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
@@ -17,25 +18,16 @@ from fastapi.responses import HTMLResponse, Response
 from medjudge.annotate.access import HEADERS, names_host
 from medjudge.errors import InputError
 from medjudge.report.page import report_page
-from medjudge.report.run_list import (
-    ListedRun,
-    UnreadableRun,
-    list_run,
-    open_run,
-    reason_of,
-    run_folders,
-    state_of,
-)
-from medjudge.report.site import Pages
-from medjudge.report.words import Words, code
+from medjudge.report.run_list import ListedRun, State, list_run, open_run, reason_of, run_folders, state_of
+from medjudge.report.words import Words, code, environment, inline
 from medjudge.store import Run
 
 _HEADERS = {**HEADERS, "Content-Security-Policy": "frame-ancestors 'none'"}
 """Headers of every response. Each page holds the rest of its policy, with the hashes of its own style and script."""
-_PAGES_KEPT = 256 << 20
-"""Bytes of reports that are kept in memory."""
-_RUNS_KEPT = 10_000
-Value = TypeVar("Value")
+_SCRIPTS = ("elements.js", "tables.js", "pictures.js", "theme.js", "site.js")
+_NAMED = 3
+"""Models that a row of the index names; more are counted."""
+_RUNS_KEPT, _REPORTS_KEPT = 10_000, 8
 
 
 def site_app(folder: Path, hosts: frozenset[str], language: str = "en") -> FastAPI:
@@ -85,37 +77,6 @@ async def _in_thread(make: Callable[[], Response]) -> Response:
     return await asyncio.wrap_future(done)
 
 
-class Cache(Generic[Value]):
-    """Values made from files, each kept with the state that the files had; one is made at a time.
-
-    Args:
-        capacity: How much is kept, by `size`; the least recently used value goes first.
-        size: The size of a value.
-    """
-
-    def __init__(self, capacity: int, size: Callable[[Value], int] = lambda _: 1) -> None:
-        self._capacity = capacity
-        self._size = size
-        self._entries: dict[Hashable, tuple[Hashable, Value]] = {}
-        self._lock = Lock()
-
-    def get(self, key: Hashable, state: Hashable, make: Callable[[], Value]) -> Value:
-        """The value of this key, made anew unless it was made from files in this state.
-
-        Args:
-            state: Read before; a change that happens meanwhile is then seen by the next call.
-        """
-        with self._lock:
-            entry = self._entries.pop(key, None)
-            value = entry[1] if entry is not None and entry[0] == state else make()
-            self._entries[key] = (state, value)
-            total = sum(self._size(kept) for _, kept in self._entries.values())
-            while total > self._capacity and len(self._entries) > 1:
-                _, dropped = self._entries.pop(next(iter(self._entries)))
-                total -= self._size(dropped)
-            return value
-
-
 class _Site:
     """Answers to requests.
 
@@ -125,50 +86,63 @@ class _Site:
 
     def __init__(self, folder: Path, language: str) -> None:
         self._folder = folder
-        self._language = language
         self._words = Words(language)
-        self._pages = Pages(folder.resolve().name, self._words)
-        self._listed: Cache[ListedRun | UnreadableRun] = Cache(_RUNS_KEPT)
-        self._reports: Cache[bytes] = Cache(_PAGES_KEPT, len)
         self._drawing = Lock()  # matplotlib draws one figure at a time
 
+        # What is made from files in one state; another state makes it anew.
+        @lru_cache(_RUNS_KEPT)
+        def listed(path: Path, state: State) -> Any:
+            return list_run(path)
+
+        @lru_cache(_REPORTS_KEPT)
+        def report(path: Path, state: State) -> bytes:
+            return report_page([open_run(path)], language).encode()
+
+        self._listed, self._report = listed, report
+
     def runs(self) -> Response:
-        """The index."""
-        listed = self._all_runs()
-        writing = {run.name for run in listed if Run(self._folder / run.name).is_being_written}
-        return HTMLResponse(self._pages.runs(listed, writing))
+        """The index, the newest run first."""
+        listed = [self._listed(path, state_of(path)) for path in run_folders(self._folder).values()]
+        readable = [run for run in listed if isinstance(run, ListedRun)]
+        return self._page(
+            "runs.html",
+            here="runs",
+            title=self._words("Runs"),
+            address=lambda name: f"/run/{quote(name, safe='')}",
+            runs=sorted(readable, key=lambda run: (run.date, run.name), reverse=True),
+            unreadable=[run for run in listed if not isinstance(run, ListedRun)],
+            writing={run.name for run in listed if Run(self._folder / run.name).is_being_written},
+            named=_NAMED,
+        )
 
     def run(self, name: str) -> Response:
         """The report of a run, as `medjudge report` writes it."""
         path = run_folders(self._folder).get(name)
         if path is None:
             return self.not_found()
-        return HTMLResponse(self._reports.get(name, state_of(path), partial(self._report, path)))
-
-    def _all_runs(self) -> list[ListedRun | UnreadableRun]:
-        return [
-            self._listed.get(name, state_of(path), partial(list_run, path))
-            for name, path in run_folders(self._folder).items()
-        ]
-
-    def _report(self, path: Path) -> bytes:
-        run = open_run(path)
         with self._drawing:
-            return report_page([run], self._language).encode()
+            return HTMLResponse(self._report(path, state_of(path)))
 
     def not_found(self, *_: Any) -> Response:
         """For an address that leads nowhere."""
-        words = self._words
-        return HTMLResponse(self._pages.message(words("Not found"), words("There is no such run or page here.")), 404)
+        return self._message(404, "Not found", self._words("There is no such run or page here."))
 
     def refused(self) -> Response:
         """For a request by another name than the server's."""
-        words = self._words
-        line = words("These pages are served at the address that {command} printed.", command=code("medjudge serve"))
-        return HTMLResponse(self._pages.message(words("Refused"), line), 403)
+        command = code("medjudge serve")
+        line = self._words("These pages are served at the address that {command} printed.", command=command)
+        return self._message(403, "Refused", line)
 
     def unreadable(self, _: Request, error: Exception) -> Response:
         """For a run, or a folder, that cannot be read."""
-        words = self._words
-        reason = words("Cannot be read: {reason}", reason=reason_of(error, self._folder))
-        return HTMLResponse(self._pages.message(words("Cannot be shown"), reason), 422)
+        reason = self._words("Cannot be read: {reason}", reason=reason_of(error, self._folder))
+        return self._message(422, "Cannot be shown", reason)
+
+    def _message(self, status: int, title: str, line: str) -> Response:
+        return self._page("message.html", status, here="", title=self._words(title), line=line)
+
+    def _page(self, template: str, status: int = 200, **values: Any) -> Response:
+        page = environment(self._words.language).get_template(template)
+        frame = {"folder": self._folder.resolve().name, "texts": self._words.texts}
+        frame |= {"style": inline("page.css"), "script": inline(*_SCRIPTS)}
+        return HTMLResponse(page.render(**frame, **values), status)
