@@ -16,11 +16,10 @@ from medjudge.report.boards import Board, leaderboards
 from medjudge.report.cases import cases
 from medjudge.report.changes import Changes, changes
 from medjudge.report.contents import Contents, RunEffort, distinct_run_names, read_contents
-from medjudge.report.other_order import other_orders
 from medjudge.report.sections import item_sections, section
 from medjudge.report.sources import Source, print_style, source_of
 from medjudge.report.tables import Kind, rates_csv
-from medjudge.report.verdict import SPOILED, Banner, banner, verdict
+from medjudge.report.verdict import SPOILED, Banner, banner, other_orders, verdict
 from medjudge.report.words import Words, environment, inline
 from medjudge.statistics.estimates import FEWEST_FOR_INTERVAL
 from medjudge.store import Run

@@ -102,12 +102,13 @@ class _Site:
 
     def runs(self) -> Response:
         """The index, the newest run first."""
+        words = self._words
         listed = [self._listed(path, state_of(path)) for path in run_folders(self._folder).values()]
         readable = [run for run in listed if isinstance(run, ListedRun)]
         return self._page(
             "runs.html",
             here="runs",
-            title=self._words("Runs"),
+            title=words("Runs"),
             address=lambda name: f"/run/{quote(name, safe='')}",
             runs=sorted(readable, key=lambda run: (run.date, run.name), reverse=True),
             unreadable=[run for run in listed if not isinstance(run, ListedRun)],
@@ -125,21 +126,23 @@ class _Site:
 
     def not_found(self, *_: Any) -> Response:
         """For an address that leads nowhere."""
-        return self._message(404, "Not found", self._words("There is no such run or page here."))
+        words = self._words
+        return self._message(404, words("Not found"), words("There is no such run or page here."))
 
     def refused(self) -> Response:
         """For a request by another name than the server's."""
-        command = code("medjudge serve")
-        line = self._words("These pages are served at the address that {command} printed.", command=command)
-        return self._message(403, "Refused", line)
+        words, command = self._words, code("medjudge serve")
+        line = words("These pages are served at the address that {command} printed.", command=command)
+        return self._message(403, words("Refused"), line)
 
     def unreadable(self, _: Request, error: Exception) -> Response:
         """For a run, or a folder, that cannot be read."""
-        reason = self._words("Cannot be read: {reason}", reason=reason_of(error, self._folder))
-        return self._message(422, "Cannot be shown", reason)
+        words = self._words
+        reason = words("Cannot be read: {reason}", reason=reason_of(error, self._folder))
+        return self._message(422, words("Cannot be shown"), reason)
 
     def _message(self, status: int, title: str, line: str) -> Response:
-        return self._page("message.html", status, here="", title=self._words(title), line=line)
+        return self._page("message.html", status, here="", title=title, line=line)
 
     def _page(self, template: str, status: int = 200, **values: Any) -> Response:
         page = environment(self._words.language).get_template(template)

@@ -1,6 +1,7 @@
 """The finding of a leaderboard, in sentences and a banner: who leads, how sure that is, whether to trust the judge."""
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -10,7 +11,7 @@ from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, Gat
 from medjudge.report.boards import Board
 from medjudge.report.few_answers import few_answers
 from medjudge.report.paired import Difference
-from medjudge.report.words import Words
+from medjudge.report.words import Words, isolated
 from medjudge.statistics.estimates import Estimate
 from medjudge.validation.gate import probe_requirement
 from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
@@ -39,6 +40,42 @@ def verdict(board: Board, studies: Sequence[Study], words: Words, has_scores: bo
     trust = _trust(board.validation_status["OP"], studies, words, has_scores)
     few = few_answers(board.models, words)
     return [few, trust] if few else [_leader(board, words), _certainty(board, words), trust]
+
+
+def other_orders(board: Board, boards: Sequence[Board], words: Words) -> list[Markup]:
+    """A sentence for each other judge of the same runs that orders models otherwise."""
+    said = []
+    for other in boards:
+        if other is board or (other.benchmark, other.runs) != (board.benchmark, board.runs):
+            continue
+        pairs = _opposite(board.models, other.models)
+        if not pairs:
+            continue
+        first, second = pairs[0]
+        values = {"judge": isolated(other.judge), "first": isolated(second), "second": isolated(first)}
+        if len(pairs) == 1:
+            said.append(words("Judge {judge} disagrees on the order: it ranks {first} above {second}.", **values))
+        else:
+            text = (
+                "Judge {judge} disagrees on the order of {n} pairs of models: it ranks {first} above {second}, for one."
+            )
+            said.append(words(text, n=len(pairs), **values))
+    return said
+
+
+def _opposite(one: Mapping[str, ModelUsability], other: Mapping[str, ModelUsability]) -> list[tuple[str, str]]:
+    """Pairs of models of which the first is above the second by the one's rates, and below by the other's.
+
+    A model that answered fewer than half of the questions has no rank.
+    """
+    pairs = []
+    ranked = [model for model, rates in one.items() if model in other and not rates.overall.mostly_unanswered]
+    for first, second in combinations(ranked, 2):
+        rates = [models[model].overall.rate for models in (one, other) for model in (first, second)]
+        known = [rate for rate in rates if rate is not None]
+        if len(known) == 4 and known[0] > known[1] and known[2] < known[3]:
+            pairs.append((first, second))
+    return pairs
 
 
 def banner(statuses: Mapping[str, ValidationStatus], words: Words) -> Banner:
