@@ -2,15 +2,13 @@
 
 import json
 import re
-import socket
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import uvicorn
+from browsing import served, watched
 from openpyxl import load_workbook
 from starlette.testclient import TestClient
 
@@ -316,26 +314,14 @@ def test_a_pair_that_was_recorded_the_other_way_round_shows_the_same_choice(plan
 
 @pytest.fixture
 def page(planned: Case, browser: Any) -> Iterator[Any]:
-    """The first page in a browser; at the end its console has reported nothing."""
-    listening = socket.create_server(("127.0.0.1", 0))
+    """The first page in a browser; see `watched` for what fails the test."""
     run = Run(planned.run)
     app = annotation_app(run, planned.task.read_plan(run), Access({TOKEN: "dr-a"}), planned.task)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    context = browser.new_context(viewport={"width": 1200, "height": 800})
-    complaints: list[str] = []
-    opened = context.new_page()
-    opened.on("console", lambda message: complaints.append(message.text))
-    opened.on("pageerror", lambda error: complaints.append(str(error)))
-    opened.goto(f"http://127.0.0.1:{listening.getsockname()[1]}/?token={TOKEN}")
-    opened.wait_for_selector("h1")
-    opened.wait_for_load_state()
-    yield opened
-    context.close()
-    server.should_exit = True
-    thread.join()
-    assert not complaints
+    with served(app) as address, watched(browser, viewport={"width": 1200, "height": 800}) as opened:
+        opened.goto(f"{address}/?token={TOKEN}")
+        opened.wait_for_selector("h1")
+        opened.wait_for_load_state()
+        yield opened
 
 
 def press(page: Any, key: str) -> None:

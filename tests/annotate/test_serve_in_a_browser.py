@@ -3,16 +3,16 @@
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
-import uvicorn
+from browsing import served, watched
 from scoring_pages import TOKEN, items_of, planned_run, scores_of
 
 from medjudge.annotate.access import Access
@@ -25,51 +25,22 @@ SETTLED = 450  # milliseconds after which a screen takes scores
 
 
 @pytest.fixture
-def served() -> Iterator[Callable[[Run], str]]:
-    """Serves a run on loopback and gives the page's address."""
-    servers: list[tuple[uvicorn.Server, threading.Thread]] = []
-
-    def serve(run: Run) -> str:
-        listening = socket.create_server(("127.0.0.1", 0))
-        server = uvicorn.Server(
-            uvicorn.Config(annotation_app(run, read_plan(run), Access({TOKEN: "dr-a"})), log_level="warning")
-        )
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        servers.append((server, thread))
-        return f"http://127.0.0.1:{listening.getsockname()[1]}"
-
-    yield serve
-    for server, thread in servers:
-        server.should_exit = True
-        thread.join()
-
-
-@pytest.fixture
 def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Opens a page; at the end, nothing has left loopback and nothing was reported in the browser's console."""
-    contexts: list[Any] = []
-    addresses: list[str] = []
-    complaints: list[str] = []
+    """Opens the page of a run, which is served on loopback, or of a link; see `watched` for what fails the test."""
+    with ExitStack() as tabs:
 
-    def open_(link: str, **options: Any) -> Any:
-        context = browser.new_context(**options)
-        contexts.append(context)
-        context.on("request", lambda request: addresses.append(request.url))
-        context.on("console", lambda message: complaints.append(message.text))
-        page = context.new_page()
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(link)
-        page.wait_for_selector("h1")
-        page.wait_for_load_state()  # the heading is there before the style sheet
-        assert "token" not in page.url
-        return page
+        def opened(link: Run | str, **options: Any) -> Any:
+            if isinstance(link, Run):
+                app = annotation_app(link, read_plan(link), Access({TOKEN: "dr-a"}))
+                link = f"{tabs.enter_context(served(app))}/?token={TOKEN}"
+            page = tabs.enter_context(watched(browser, **options))
+            page.goto(link)
+            page.wait_for_selector("h1")
+            page.wait_for_load_state()  # the heading is there before the style sheet
+            assert "token" not in page.url
+            return page
 
-    yield open_
-    for context in contexts:
-        context.close()
-    assert not [address for address in addresses if not address.startswith("http://127.0.0.1:")]
-    assert not complaints
+        yield opened
 
 
 def _place(page: Any) -> int:
@@ -145,8 +116,8 @@ def test_ten_answers_by_keyboard_with_a_killed_server_between(knowledge: Run, op
     assert [comment for _, comment in by_question.values() if comment] == ["5 mg, not 50"]
 
 
-def test_dimensions_by_keyboard(letters: Run, served: Callable[[Run], str], open_page: Callable[..., Any]) -> None:
-    page = open_page(f"{served(letters)}/?token={TOKEN}")
+def test_dimensions_by_keyboard(letters: Run, open_page: Callable[..., Any]) -> None:
+    page = open_page(letters)
     page.wait_for_timeout(SETTLED)
     for key in "43":
         page.keyboard.press(key)
@@ -207,7 +178,6 @@ def test_texts_stay_texts(
     question: Callable[..., Any],
     answer: Callable[..., Any],
     physician_score: Callable[..., Any],
-    served: Callable[[Run], str],
     open_page: Callable[..., Any],
 ) -> None:
     texts = dict.fromkeys(("subcategory", "scene", "difficulty", "prompt", "reference", "checklist"), HOSTILE)
@@ -231,9 +201,8 @@ def test_texts_stay_texts(
         ],
     )
     items = {item.question_id: item.id for item in read_plan(run).items}
-    address = served(run)
-    page = open_page(f"{address}/?token={TOKEN}", viewport={"width": 390, "height": 780}, locale=language)
-    page.goto(f"{address}/answer/{items['q2']}")
+    page = open_page(run, viewport={"width": 390, "height": 780}, locale=language)
+    page.goto(urljoin(page.url, f"/answer/{items['q2']}"))
     page.get_by_label({"en": "Raw text", "zh": "原始文本"}[language]).check()
     assert page.locator(".text:visible").count() == 4  # earlier turns are folded
     page.locator(".earlier summary").click()
@@ -251,10 +220,8 @@ def test_texts_stay_texts(
     assert 0 <= field["y"] <= field["y"] + field["height"] <= bar["y"]
 
 
-def test_mouse_alone_without_javascript(
-    letters: Run, served: Callable[[Run], str], open_page: Callable[..., Any]
-) -> None:
-    page = open_page(f"{served(letters)}/?token={TOKEN}", java_script_enabled=False)
+def test_mouse_alone_without_javascript(letters: Run, open_page: Callable[..., Any]) -> None:
+    page = open_page(letters, java_script_enabled=False)
     for name, value in (
         ("Instruction following", "5"),
         ("Correctness", "4"),
@@ -271,10 +238,8 @@ def test_mouse_alone_without_javascript(
     assert (*score.dimensions.model_dump().values(), score.comment) == (5, 4, 3, 2, 0, "one\ntwo")
 
 
-def test_a_typed_comment_outlives_a_look_at_another_answer(
-    knowledge: Run, served: Callable[[Run], str], open_page: Callable[..., Any]
-) -> None:
-    page = open_page(f"{served(knowledge)}/?token={TOKEN}")
+def test_a_typed_comment_outlives_a_look_at_another_answer(knowledge: Run, open_page: Callable[..., Any]) -> None:
+    page = open_page(knowledge)
     page.get_by_label("Comment").press_sequentially("dose?", delay=100)
     for _ in range(20):  # as a person would: the browser writes its storage down a moment later
         page.wait_for_timeout(SETTLED)

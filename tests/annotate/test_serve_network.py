@@ -5,17 +5,16 @@ import ipaddress
 import json
 import socket
 import ssl
-import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
+from browsing import running
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -155,20 +154,8 @@ def opened(pages: AnnotationPages, rater: str, authority: Path) -> tuple[str, Co
 @pytest.fixture
 def serving() -> Iterator[Callable[[AnnotationPages], None]]:
     """Serves pages in a thread, as their `serve` does in a process."""
-    started: list[tuple[uvicorn.Server, threading.Thread]] = []
-
-    def serve(pages: AnnotationPages) -> None:
-        server = pages.listener.server(pages._app)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [pages.listener.socket]})
-        thread.start()
-        started.append((server, thread))
-        while not server.started:
-            time.sleep(0.01)
-
-    yield serve
-    for server, thread in started:
-        server.should_exit = True
-        thread.join()
+    with ExitStack() as servers:
+        yield lambda pages: servers.enter_context(running(pages.listener.server(pages._app), pages.listener.socket))
 
 
 def test_a_crowd_of_connections_is_answered_503_until_it_leaves(

@@ -8,14 +8,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from html import unescape
 from pathlib import Path
 
 import pytest
-import uvicorn
+from browsing import running
 from folder_of_runs import add_run, three_months
 from starlette.testclient import TestClient
 
@@ -153,11 +152,6 @@ def test_names_are_text_and_lead_to_their_runs(runs) -> None:
 def server(runs: Path) -> Iterator[Callable[[str, str], tuple[int, bytes]]]:
     """Asks a server on loopback for a path exactly as it is written."""
     pages = open_run_pages(runs, network=Network())
-    app = uvicorn.Server(uvicorn.Config(pages._app, log_level="warning"))
-    thread = threading.Thread(target=app.run, kwargs={"sockets": [pages.listener.socket]})
-    thread.start()
-    while not app.started:
-        time.sleep(0.01)
 
     def ask(path: str, method: str = "GET") -> tuple[int, bytes]:
         connection = http.client.HTTPConnection("127.0.0.1", pages.listener.socket.getsockname()[1], timeout=60)
@@ -168,9 +162,8 @@ def server(runs: Path) -> Iterator[Callable[[str, str], tuple[int, bytes]]]:
         connection.close()
         return response.status, body
 
-    yield ask
-    app.should_exit = True
-    thread.join()
+    with running(pages.listener.server(pages._app), pages.listener.socket):
+        yield ask
 
 
 def test_no_path_outside_the_folder_is_served(runs, tmp_path, server) -> None:

@@ -1,5 +1,6 @@
 """Pages in headless Chromium that complain aloud, and apps served on loopback."""
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ def watched(browser: Browser, **options: Any) -> Iterator[Page]:
     page = context.new_page()
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("dialog", lambda dialog: wrong.append(dialog.message))
-    page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
+    page.on("console", lambda line: wrong.append(line.text))
     page.on("request", lambda sent: None if sent.url.startswith(allowed) else wrong.append(sent.url))
     page.route("**/favicon.ico", lambda route: route.fulfill(status=204))
     yield page
@@ -37,15 +38,22 @@ def watched(browser: Browser, **options: Any) -> Iterator[Page]:
 
 
 @contextmanager
-def served(app: FastAPI) -> Iterator[str]:
-    """The address of an app that is served on loopback."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run)
+def running(server: uvicorn.Server, *sockets: socket.socket) -> Iterator[None]:
+    """Runs a server in a thread, on sockets that listen already or on its own."""
+    thread = threading.Thread(target=server.run, kwargs={"sockets": list(sockets) or None})
     thread.start()
     while not server.started:
         time.sleep(0.01)
     try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+        yield
     finally:
         server.should_exit = True
         thread.join()
+
+
+@contextmanager
+def served(app: FastAPI) -> Iterator[str]:
+    """The address of an app that is served on loopback."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
+    with running(server):
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
