@@ -1,44 +1,55 @@
 """`medjudge annotate serve`: the pages on which physicians score answers."""
 
-from __future__ import annotations
-
 import sys
-from pathlib import Path
+from dataclasses import dataclass
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Optional
-
-import typer
+from typing import TYPE_CHECKING, Optional
 
 from medjudge.cli import options
+from medjudge.cli.groups import Address
+from medjudge.cli.options import flags, option
 from medjudge.errors import notify
 
 if TYPE_CHECKING:
     from medjudge.workflows.annotation_pages import AnnotationPages
     from medjudge.workflows.network import Network
 
-Port = Annotated[
-    Optional[int],
-    typer.Option(
-        metavar="N",
+
+@dataclass(kw_only=True)
+class PagesOptions(Address):
+    """The options of the pages of a plan's raters."""
+
+    run: options.RunFolder
+    rater: Optional[list[str]] = option(None, "NAME", "A rater of the plan. Repeatable. Default: all of them.")
+    port: Optional[int] = option(
+        None,
+        "N",
+        "0 uses a free port. Default: 8443; where only this machine can connect, a free one if that is taken.",
         min=0,
         max=65535,
-        help="0 uses a free port. Default: 8443; where only this machine can connect, a free one if that is taken.",
-    ),
-]
-OpenPage = Annotated[bool, typer.Option("--open/--no-open", help="Open the page of a single rater in the browser.")]
+    )
+    open_page: bool = option(True, None, "Open the page of a single rater in the browser.", name="--open/--no-open")
+    as_json: options.AsJson = False
+
+    def stable_network(self) -> "Network":
+        """The address of the pages; their links need a port that stays."""
+        network = self.network(8443 if self.port is None else self.port)
+        return network._replace(or_free=self.port is None and network.for_this_machine)
 
 
-def network_of(
-    host: str, port: int | None, certificate: Path | None, key: Path | None, public_url: str | None
-) -> Network:
-    """The address of the pages; their links need a port that stays."""
-    from medjudge.workflows.network import Network
+@dataclass(kw_only=True)
+class ServeOptions(PagesOptions):
+    """The options of `medjudge annotate serve`."""
 
-    network = Network(host, 8443 if port is None else port, certificate, key, public_url)
-    return network._replace(or_free=port is None and network.for_this_machine)
+    adjudicate: bool = option(
+        False,
+        None,
+        "Where physicians differ by two levels or across usable: --rater sees their scores without names and records "
+        "the agreed one.",
+    )
 
 
-def serve_links(pages: AnnotationPages, open_page: bool, as_json: bool) -> None:
+def serve_links(pages: "AnnotationPages", open_page: bool, as_json: bool) -> None:
     """Prints the raters' links, serves the pages until Ctrl-C, and says what is left to do."""
     import webbrowser
 
@@ -68,33 +79,14 @@ def serve_links(pages: AnnotationPages, open_page: bool, as_json: bool) -> None:
     notify(f"stopped; {counts}, in {run}; {advice}")
 
 
-def serve(
-    run: options.RunFolder,
-    rater: Annotated[
-        Optional[list[str]],
-        typer.Option(metavar="NAME", help="Who scores: a rater of the plan. Repeatable. Default: all of them."),
-    ] = None,
-    adjudicate: Annotated[
-        bool,
-        typer.Option(
-            "--adjudicate",
-            help="Where physicians differ by two levels or across usable: --rater sees their scores without names and "
-            "records the agreed one.",
-        ),
-    ] = False,
-    port: Port = None,
-    open_page: OpenPage = True,
-    host: options.Host = "127.0.0.1",
-    certificate: options.Certificate = None,
-    key: options.CertificateKey = None,
-    public_url: options.PublicUrl = None,
-    as_json: options.AsJson = False,
-) -> None:
+@flags
+def serve(options: ServeOptions) -> None:
     """Score answers on a web page, for this machine or, with --host, for a network.
 
     Every rater has a personal link. The run needs a plan, which `medjudge annotate export` makes.
     """
     from medjudge.workflows.annotation_pages import open_pages
 
-    network = network_of(host, port, certificate, key, public_url)
-    serve_links(open_pages(run, rater or (), network=network, adjudicate=adjudicate), open_page, as_json)
+    network = options.stable_network()
+    pages = open_pages(options.run, options.rater or (), network=network, adjudicate=options.adjudicate)
+    serve_links(pages, options.open_page, options.as_json)

@@ -1,22 +1,16 @@
 """`medjudge annotate pairs` and `annotate items`: physicians compare two answers, or mark the items of an answer."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import Annotated, Optional
 
 import typer
 
 from medjudge.cli import options
-from medjudge.cli.annotate_serve import OpenPage, Port, network_of, serve_links
+from medjudge.cli.annotate_serve import PagesOptions, serve_links
+from medjudge.cli.options import REQUIRED, flags, option
 
-if TYPE_CHECKING:
-    from medjudge.annotate.draw import VerdictOptions
-
-_Raters = Annotated[list[str], typer.Option("--rater", metavar="NAME", help="Name of a physician. Repeatable.")]
-_Overlap = Annotated[int, typer.Option(metavar="N", min=1, help="Raters per pair or answer.")]
-_Each = Annotated[
-    Optional[int], typer.Option(metavar="N", min=1, help="Most pairs or answers per rater. Default: no limit.")
-]
 _HELP = {
     "pairs": "Collect physicians' preferences between two answers.",
     "items": "Collect physicians' verdicts on the items of answers.",
@@ -35,64 +29,59 @@ _SERVE = """{does} on a web page, for this machine or, with --host, for a networ
 Every rater has a personal link. The run needs a plan, which `annotate {name} export` makes."""
 
 
-def _out(folder: str) -> object:
-    return typer.Option(metavar="FOLDER", help=f"Folder for the forms. Default: annotation/{folder} in the run folder.")
+@dataclass(kw_only=True)
+class ExportOptions:
+    """The options of `annotate items export`."""
+
+    run: options.RunFolder
+    rater: list[str] = option(REQUIRED, "NAME", "Name of a physician. Repeatable.")
+    overlap: int = option(1, "N", "Raters per pair or answer.", min=1)
+    each: Optional[int] = option(None, "N", "Most pairs or answers per rater. Default: no limit.", min=1)
+    seed: options.Seed = 0
+    out: Optional[Path] = option(
+        None, "FOLDER", "Folder for the forms. Default: annotation/pair_forms or item_forms in the run folder."
+    )
+    as_json: options.AsJson = False
 
 
-def _export(run: Path, name: str, drawn_by: "VerdictOptions", out: Path | None, as_json: bool) -> None:
+@dataclass(kw_only=True)
+class PairsExportOptions(ExportOptions):
+    """The options of `annotate pairs export`."""
+
+    models: Optional[str] = option(None, "NAMES", "Models to compare: a,b,c. Default: all of the run.")
+
+
+def _export(name: str, given: ExportOptions, models: tuple[str, ...] = ()) -> None:
+    from medjudge.annotate.draw import VerdictOptions
     from medjudge.annotate.tasks import VERDICTS
     from medjudge.cli.output import console, print_json
     from medjudge.store import Run
     from medjudge.workflows.annotate import export_verdict_forms
 
-    task = VERDICTS[name]
-    forms = export_verdict_forms(Run.existing(run), task, drawn_by, out)
+    task, drawn_by = VERDICTS[name], VerdictOptions(given.rater, given.overlap, given.each, given.seed, models)
+    forms = export_verdict_forms(Run.existing(given.run), task, drawn_by, given.out)
     plan, work = forms.plan, task.work
     counts = {rater: len(plan.by_rater[rater]) for rater in forms.files}
-    if as_json:
+    if given.as_json:
         raters = {rater: {work: counts[rater], "file": str(file)} for rater, file in forms.files.items()}
         print_json({work: len(plan.items), "raters": raters})
-    screen = console(as_json)
+    screen = console(given.as_json)
     screen.print(f"{len(plan.items)} {work}, each to {plan.overlap} of {len(counts)} raters, seed {plan.seed}")
     for rater, file in forms.files.items():
         screen.print(f"  {rater}: {counts[rater]} {work} in {file}")
-    screen.print(f"Next, when the forms come back: medjudge annotate {name} import {quote(str(run))} FILE …")
+    screen.print(f"Next, when the forms come back: medjudge annotate {name} import {quote(str(given.run))} FILE …")
 
 
-def _options(*drawn_by: Any) -> "VerdictOptions":
-    from medjudge.annotate.draw import VerdictOptions
-
-    return VerdictOptions(*drawn_by)
-
-
-def _export_pairs(
-    run: options.RunFolder,
-    rater: _Raters,
-    models: Annotated[
-        Optional[str], typer.Option(metavar="NAMES", help="Models to compare: a,b,c. Default: all of the run.")
-    ] = None,
-    overlap: _Overlap = 1,
-    each: _Each = None,
-    seed: options.Seed = 0,
-    out: Annotated[Optional[Path], _out("pair_forms")] = None,
-    as_json: options.AsJson = False,
-) -> None:
+@flags
+def _export_pairs(given: PairsExportOptions) -> None:
     """Write a form of pairs for each physician: answers A and B in random order, without names."""
-    names = tuple(name.strip() for name in (models or "").split(",") if name.strip())
-    _export(run, "pairs", _options(rater, overlap, each, seed, names), out, as_json)
+    _export("pairs", given, options.names_in(given.models))
 
 
-def _export_items(
-    run: options.RunFolder,
-    rater: _Raters,
-    overlap: _Overlap = 1,
-    each: _Each = None,
-    seed: options.Seed = 0,
-    out: Annotated[Optional[Path], _out("item_forms")] = None,
-    as_json: options.AsJson = False,
-) -> None:
+@flags
+def _export_items(given: ExportOptions) -> None:
     """Write a form of items for each physician: answers in random order, without names."""
-    _export(run, "items", _options(rater, overlap, each, seed), out, as_json)
+    _export("items", given)
 
 
 def verdict_app(name: str) -> typer.Typer:
@@ -140,25 +129,13 @@ def verdict_app(name: str) -> typer.Typer:
             raise typer.Exit(1)
 
     @app.command("serve", help=_SERVE.format(does=_DOES[name], name=name))
-    def serve(
-        run: options.RunFolder,
-        rater: Annotated[
-            Optional[list[str]],
-            typer.Option(metavar="NAME", help="A rater of the plan. Repeatable. Default: all of them."),
-        ] = None,
-        port: Port = None,
-        open_page: OpenPage = True,
-        host: options.Host = "127.0.0.1",
-        certificate: options.Certificate = None,
-        key: options.CertificateKey = None,
-        public_url: options.PublicUrl = None,
-        as_json: options.AsJson = False,
-    ) -> None:
+    @flags
+    def serve(given: PagesOptions) -> None:
         from medjudge.annotate.tasks import VERDICTS
         from medjudge.workflows.annotation_pages import open_pages
 
-        network = network_of(host, port, certificate, key, public_url)
-        pages = open_pages(run, rater or (), task=VERDICTS[name], network=network)
-        serve_links(pages, open_page, as_json)
+        network = given.stable_network()
+        pages = open_pages(given.run, given.rater or (), task=VERDICTS[name], network=network)
+        serve_links(pages, given.open_page, given.as_json)
 
     return app

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
 from medjudge.cli import options
-from medjudge.cli.options import ANSWERING, BENCHMARK, JUDGING, MACHINE, REQUIRED, SERVERS, option, rare
+from medjudge.cli.options import ANSWERING, BENCHMARK, JUDGING, MACHINE, NETWORK, REQUIRED, SERVERS, option, rare
 from medjudge.errors import InputError
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from medjudge.chat_api.spending import Limit
     from medjudge.judge.open import JudgeOptions
     from medjudge.workflows.answer import AnswerOptions
+    from medjudge.workflows.network import Network
     from medjudge.workflows.run_folder import Choice
 
 _QUESTIONS = (".jsonl", ".json", ".csv", ".tsv", ".xlsx")
@@ -63,6 +64,29 @@ class Questions:
                 f"{folder}: is no run folder to continue; --run FOLDER starts one, --benchmark FILE names questions"
             )
         return folder
+
+
+@dataclass(kw_only=True)
+class Address:
+    """Where pages are served."""
+
+    host: str = option(
+        "127.0.0.1",
+        "ADDRESS",
+        "Address of this machine to listen on; 0.0.0.0 for all. Default: this machine only.",
+        NETWORK,
+    )
+    certificate: Optional[Path] = option(None, "FILE", "Certificate chain for TLS, PEM.", NETWORK)
+    key: Optional[Path] = option(None, "FILE", "Private key of the certificate, PEM.", NETWORK)
+    public_url: Optional[str] = option(
+        None, "URL", "Address of a reverse proxy before the server, for the links.", NETWORK
+    )
+
+    def network(self, port: int) -> "Network":
+        """The address with a port."""
+        from medjudge.workflows.network import Network
+
+        return Network(self.host, port, self.certificate, self.key, self.public_url)
 
 
 def require(*paths: Path | None) -> None:

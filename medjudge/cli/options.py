@@ -24,7 +24,7 @@ SERVERS = "OpenAI-compatible servers"
 MACHINE = "This machine"
 OUTPUT = "Output"
 NETWORK = "For other machines"
-_PANELS = (ANSWERING, JUDGING, SERVERS, MACHINE, OUTPUT)
+_PANELS = (ANSWERING, JUDGING, SERVERS, MACHINE, NETWORK, OUTPUT)
 
 REQUIRED = MISSING
 """As a default: the option must be given."""
@@ -195,30 +195,6 @@ AsJson = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON object to stdout, everything else to stderr.", rich_help_panel=OUTPUT),
 ]
-
-# Where pages are served, and in which language they are.
-Host = Annotated[
-    str,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Address of this machine to listen on; 0.0.0.0 for all. Default: this machine only.",
-        rich_help_panel=NETWORK,
-    ),
-]
-Certificate = Annotated[
-    Optional[Path], typer.Option(metavar="FILE", help="Certificate chain for TLS, PEM.", rich_help_panel=NETWORK)
-]
-CertificateKey = Annotated[
-    Optional[Path],
-    typer.Option("--key", metavar="FILE", help="Private key of the certificate, PEM.", rich_help_panel=NETWORK),
-]
-PublicUrl = Annotated[
-    Optional[str],
-    typer.Option(
-        metavar="URL", help="Address of a reverse proxy before the server, for the links.", rich_help_panel=NETWORK
-    ),
-]
-
 
 Language = Literal["en", "zh"]
 PageLanguage = Annotated[Language, typer.Option("--lang", metavar="en|zh", help="Language of the report.")]
