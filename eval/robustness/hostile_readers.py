@@ -36,8 +36,7 @@ from medjudge.rubrics.verdict import read_reasoned, read_verdict
 from medjudge.scheme import LLMEVAL_MED, open_scheme, read_scheme
 from medjudge.store import Run, read_questions, read_records
 from medjudge.validation.gate import read_gate
-from medjudge.validation.records import Study
-from medjudge.validation.study_file import read_study
+from medjudge.validation.records import Study, read_study
 from medjudge.workflows.project import read_project
 
 MOST_SECONDS = 10.0

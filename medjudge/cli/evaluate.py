@@ -125,7 +125,8 @@ def evaluate(options: Evaluate) -> None:
 
 def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
     from medjudge.cli.output import console, leaderboard_table, print_json
-    from medjudge.validation.usability import few_answers_line, truncated_line
+    from medjudge.report.few_answers import few_answers_line
+    from medjudge.validation.usability import truncated_line
 
     screen = console(as_json)
     if few := few_answers_line(result.scores.models):

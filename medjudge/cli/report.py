@@ -90,7 +90,8 @@ def _print_report(report: "Report", as_json: bool) -> None:
     if as_json:
         print_json(report.as_json())
         return
-    from medjudge.validation.usability import few_answers_line, truncated_line
+    from medjudge.report.few_answers import few_answers_line
+    from medjudge.validation.usability import truncated_line
 
     screen = console(as_json)
     for board in report.leaderboards:

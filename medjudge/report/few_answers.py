@@ -1,4 +1,4 @@
-"""The first sentence of a page where models answered fewer than half of the questions."""
+"""The first sentence about a run in which models answered fewer than half of the questions."""
 
 from collections.abc import Mapping
 
@@ -28,3 +28,9 @@ def few_answers(models: Mapping[str, ModelUsability], words: Words) -> Markup | 
         few=words(", ").join(few),
         option=Markup("<code>eval --answered-only</code>"),
     )
+
+
+def few_answers_line(models: Mapping[str, ModelUsability]) -> str | None:
+    """The same note as plain text, for screens and tables."""
+    said = few_answers(models, Words())
+    return said and said.striptags()

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from medjudge.judge.items import item_judgments, judges_of_items
+from medjudge.judge.items import judges_of_items
 from medjudge.judge.panel import read_panel_record
 from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateCheck, GateResult, Measures
 from medjudge.records import AnswerKey, Judgment, PhysicianScore
@@ -18,10 +18,9 @@ from medjudge.rounds import binding_by_answer, level_of, scored_rounds
 from medjudge.scale import USABLE_FROM, consensus
 from medjudge.scheme import ReferenceAgreement
 from medjudge.store import Run
-from medjudge.validation.items import ItemMaterial, ItemStudy, Verdict, item_verdicts, read_item_study
+from medjudge.validation.items import ItemStudy, Verdict, item_verdicts, read_item_study
 from medjudge.validation.rates import UsabilityRate
-from medjudge.validation.records import Study
-from medjudge.validation.study_file import read_study
+from medjudge.validation.records import Study, read_study
 
 _PARTS = ("category", "subcategory", "model", "difficulty", "language")
 MOST_ROWS = 200
@@ -342,9 +341,8 @@ def item_sections(runs: Sequence[Run], names: Sequence[str]) -> list[ItemSection
 
 
 def _item_section(run: Run, name: str, judge: str, study: ItemStudy) -> ItemSection:
-    questions = run.questions()
-    material = ItemMaterial(questions, run.answers(), item_judgments(run, judge), run.item_scores())
-    verdicts = sorted(item_verdicts(material), key=lambda one: (not one.disagrees, abs(one.probability - 0.5)))
+    verdicts = item_verdicts(run, judge, run.item_scores())
+    verdicts.sort(key=lambda one: (not one.disagrees, abs(one.probability - 0.5)))
     rows = [ItemRow(one, said := one.consensus, said is None and bool(one.physicians)) for one in verdicts[:MOST_ROWS]]
-    language = {question.id: question.language for question in questions}
+    language = {question.id: question.language for question in run.questions()}
     return ItemSection(study, name, f"items/{judge}.jsonl", rows, len(verdicts), language)

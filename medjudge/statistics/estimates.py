@@ -1,6 +1,7 @@
 """A value with its interval, as the JSON files hold it."""
 
 import math
+from collections.abc import Collection, Mapping
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, PlainSerializer
 from scipy.special import stdtrit
 from typing_extensions import TypedDict, Unpack  # pydantic reads the TypedDict of `typing` from Python 3.12 on only
 
-from medjudge.statistics.bootstrap import Interval, Resampling, bootstrap, dense_tally
+from medjudge.statistics.bootstrap import Interval, Resampling, Statistics, Tally, bootstrap, dense_tally
 from medjudge.statistics.measures import divided
 
 
@@ -58,6 +59,23 @@ def estimate(interval: Interval, conversations: int | None = None, share: bool =
 def interval_estimate(value: float, low: float, high: float) -> Estimate:
     """Value and ends with six decimals; None where one is not finite."""
     return {"value": rounded(value), "low": rounded(low), "high": rounded(high)}
+
+
+def estimates(
+    tallies: Mapping[str, Tally],
+    cluster: np.ndarray,
+    statistics: Statistics,
+    shares: Collection[str] = (),
+    **how: Unpack[Resampling],
+) -> dict[str, Estimate]:
+    """Statistics with their intervals over conversations, for JSON; the arguments are those of `bootstrap`.
+
+    Args:
+        shares: The statistics that are shares of answers.
+    """
+    n = len(np.unique(cluster))
+    intervals = bootstrap(tallies, cluster, statistics, **how)
+    return {name: estimate(interval, n, name in shares) for name, interval in intervals.items()}
 
 
 def mean_interval(values: np.ndarray, cluster: np.ndarray, **how: Unpack[Resampling]) -> Interval:

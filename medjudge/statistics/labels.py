@@ -9,11 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from typing_extensions import Unpack
 
-from medjudge.statistics.bootstrap import Resampling, Sums, bootstrap, dense_tally, tally
-from medjudge.statistics.estimates import Estimate, estimate
+from medjudge.statistics.bootstrap import Resampling, Sums, dense_tally, tally
+from medjudge.statistics.estimates import Estimate, estimates
 from medjudge.statistics.measures import divided
-
-_SHARES = ("agreement", "decided")
 
 
 def both_orders(forward: np.ndarray, backward: np.ndarray) -> np.ndarray:
@@ -77,8 +75,7 @@ def swaps(
         equal, n, shown_first, shown_second = sums["counts"]
         return {"consistency": divided(equal, n), "shown_first": divided(shown_first, shown_first + shown_second)}
 
-    intervals = bootstrap({"counts": dense_tally(table)}, cluster, statistics, **how)
-    return {name: estimate(interval, len(np.unique(cluster)), share=True) for name, interval in intervals.items()}
+    return estimates({"counts": dense_tally(table)}, cluster, statistics, ("consistency", "shown_first"), **how)
 
 
 def verdict_agreement(
@@ -159,6 +156,4 @@ def _agreement(
         return measures | {name: measure(counts) for name, measure in further.items()}
 
     counted = {"labels": tally(first * labels + second, (labels, labels))}
-    intervals = bootstrap(counted, cluster, statistics, **how)
-    n = len(np.unique(cluster))
-    return {name: estimate(interval, n, name in _SHARES) for name, interval in intervals.items()}
+    return estimates(counted, cluster, statistics, ("agreement", "decided"), **how)

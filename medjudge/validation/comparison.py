@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from medjudge.errors import InputError
-from medjudge.judge.pairs import comparison_file, verdict_on
+from medjudge.judge.pairs import comparison_file, pair_judgments, verdict_on
 from medjudge.judge.study_summary import read_result
 from medjudge.pair_records import PairJudgment, PairKey, PhysicianPair
 from medjudge.records import CONSTRUCTED, Answer, AnswerKey, ErrorKind, Judgment, Question
@@ -157,24 +157,6 @@ class PairSettings(NamedTuple):
         return {"resamples": self.resamples, "seed": self.seed}
 
 
-class PairMaterial(NamedTuple):
-    """The records behind a comparison.
-
-    Attributes:
-        questions: Those of the run.
-        answers: Those of the run.
-        pairs: The judge's pairs; none where its scores of single answers stand for them.
-        judgments: The judge's scores of single answers, if any.
-        physicians: Physicians' pairs, if any.
-    """
-
-    questions: Sequence[Question]
-    answers: Sequence[Answer]
-    pairs: Sequence[PairJudgment]
-    judgments: Sequence[Judgment]
-    physicians: Sequence[PhysicianPair]
-
-
 class _Table(NamedTuple):
     """One row a pair, shape (n,); verdicts are those on the model `first`: 1 better, 0 tie, -1 worse.
 
@@ -213,33 +195,35 @@ def possible_pairs(questions: Iterable[Question], answers: Iterable[Answer], mod
 
 
 def pair_study(
+    run: Run,
     judge: str,
     how: Literal["pairs", "pointwise"],
-    material: PairMaterial,
     models: Sequence[str],
+    physicians: Sequence[PhysicianPair],
     settings: PairSettings = PairSettings(),
 ) -> PairStudy:
-    """Computes a comparison of models.
+    """Computes a comparison of models from the records of a run.
 
     Args:
         judge: The judge's name.
         how: Whether the judge compared answers, or its scores of single answers stand for pairs.
         models: The models to compare, at least two.
+        physicians: Physicians' pairs, but for conversations that the judge was trained on.
 
     Raises:
         InputError: No pair has a verdict.
     """
-    possible = possible_pairs(material.questions, material.answers, models)
-    singles = _pointwise_table(possible, material, models)
+    possible = possible_pairs(run.questions(), run.answers(), models)
+    singles = _pointwise_table(possible, run, judge, models)
     swapped = None
     if how == "pairs":
         wanted = set(possible)
-        of_models = [pair for pair in material.pairs if pair.pair_key in wanted]
+        of_models = [pair for pair in pair_judgments(run, judge) if pair.pair_key in wanted]
         orders: _Orders = {}
         for pair in of_models:
             orders.setdefault(pair.pair_key, {})[pair.first == pair.pair_key.models[0]] = pair
         pairs, unjudged = len(orders), _unjudged(orders)
-        table, forward, backward = _paired_table(possible, orders, material, models)
+        table, forward, backward = _paired_table(possible, orders, run, models)
         if table.key:
             swapped = SwapStudy(
                 pairs=len(table.key),
@@ -269,7 +253,7 @@ def pair_study(
         ranking=_ranking(table, models, settings),
         swaps=swapped,
         pointwise=_against_pointwise(table, singles, models, settings) if how == "pairs" else None,
-        physicians=_against_physicians(table, singles if how == "pairs" else None, material.physicians, settings),
+        physicians=_against_physicians(table, singles if how == "pairs" else None, physicians, settings),
     )
 
 
@@ -291,7 +275,7 @@ def _verdict(orders: Mapping[bool, PairJudgment], forward: bool) -> int | None:
 
 
 def _paired_table(
-    possible: Sequence[PairKey], orders: _Orders, material: PairMaterial, models: Sequence[str]
+    possible: Sequence[PairKey], orders: _Orders, run: Run, models: Sequence[str]
 ) -> tuple[_Table, np.ndarray, np.ndarray]:
     """The pairs with a verdict in both orders, and the verdicts of each order."""
     verdicts = {key: [_verdict(orders.get(key, {}), forward) for forward in (True, False)] for key in possible}
@@ -299,10 +283,10 @@ def _paired_table(
     first, second = np.array([verdicts[key] for key in keys], dtype=int).reshape(-1, 2).T
     verdict = both_orders(first, second)
     outcomes = np.column_stack([verdict == 1, verdict == 0, verdict == -1]).astype(float)
-    return _table(keys, verdict, outcomes, material, models), first, second
+    return _table(keys, verdict, outcomes, run, models), first, second
 
 
-def _pointwise_table(possible: Sequence[PairKey], material: PairMaterial, models: Sequence[str]) -> _Table:
+def _pointwise_table(possible: Sequence[PairKey], run: Run, judge: str, models: Sequence[str]) -> _Table:
     """The pairs of which the judge scored both answers, by the mean distribution over rounds."""
 
     def of_one(judgment: Judgment) -> np.ndarray:
@@ -313,23 +297,21 @@ def _pointwise_table(possible: Sequence[PairKey], material: PairMaterial, models
 
     distributions = {
         key: np.mean([of_one(judgment) for judgment in rounds], axis=0)
-        for key, rounds in scored_rounds(material.judgments).items()
+        for key, rounds in scored_rounds(run.judgments(judge)).items()
     }
     keys = [key for key in possible if all(answer in distributions for answer in key.answers)]
     first, second = (
         np.array([distributions[key.answers[side]] for key in keys]).reshape(-1, LEVELS) for side in (0, 1)
     )
     outcomes = pair_probabilities(first, second)
-    return _table(keys, likeliest(outcomes), outcomes, material, models)
+    return _table(keys, likeliest(outcomes), outcomes, run, models)
 
 
-def _table(
-    keys: list[PairKey], verdict: np.ndarray, outcomes: np.ndarray, material: PairMaterial, models: Sequence[str]
-) -> _Table:
+def _table(keys: list[PairKey], verdict: np.ndarray, outcomes: np.ndarray, run: Run, models: Sequence[str]) -> _Table:
     index = {model: number for number, model in enumerate(models)}
-    questions = {question.id: question for question in material.questions}
+    questions = {question.id: question for question in run.questions()}
     first, second = (np.array([index[key.models[side]] for key in keys], dtype=int) for side in (0, 1))
-    length = _lengths(keys, questions, {answer.key: len(answer.text) for answer in material.answers})
+    length = _lengths(keys, questions, {answer.key: len(answer.text) for answer in run.answers()})
     cluster = np.array([questions[key.question_id].group for key in keys], dtype=object)
     return _Table(keys, first, second, verdict, outcomes, length, cluster)
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from typing_extensions import Unpack
 
-from medjudge.item_records import ItemJudgment, ItemScore
-from medjudge.judge.items import item_study_file
+from medjudge.item_records import ItemScore
+from medjudge.judge.items import item_judgments, item_study_file
 from medjudge.judge.study_summary import read_result
-from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Importance, Question, RubricItem
+from medjudge.records import CONSTRUCTED, AnswerKey, Importance, RubricItem
 from medjudge.scale import LEVELS, USABLE_FROM
 from medjudge.statistics.alt_test import AltTest, alt_test
 from medjudge.statistics.bootstrap import Resampling
@@ -131,22 +131,6 @@ def read_item_study(run: Run, judge: str) -> ItemStudy | None:
     return read_result(ItemStudy, item_study_file(run, judge), "medjudge eval --items")
 
 
-class ItemMaterial(NamedTuple):
-    """The records behind a study.
-
-    Attributes:
-        questions: Of the run.
-        answers: Of the run.
-        judgments: The judge's verdicts on items; those on answers that are not in the run are left out.
-        scores: Physicians' verdicts on items, but for conversations that the judge was trained on.
-    """
-
-    questions: Sequence[Question]
-    answers: Sequence[Answer]
-    judgments: Sequence[ItemJudgment]
-    scores: Sequence[ItemScore]
-
-
 class Verdict(NamedTuple):
     """A judge's verdict on one item of one answer, with its probability of met, and the physicians'."""
 
@@ -174,13 +158,17 @@ class Verdict(NamedTuple):
         return self.item.theme or self.item.importance or "other"
 
 
-def item_study(judge: str, material: ItemMaterial, **how: Unpack[Resampling]) -> ItemStudy:
-    """Computes the scores by items, with intervals over conversations."""
-    items = {question.id: found for question in material.questions if (found := items_of(question))}
-    answers = [answer for answer in material.answers if answer.question_id in items]
+def item_study(run: Run, judge: str, scores: Sequence[ItemScore], **how: Unpack[Resampling]) -> ItemStudy:
+    """Computes the scores by items, with intervals over conversations.
+
+    Args:
+        scores: Physicians' verdicts on items, but for conversations that the judge was trained on.
+    """
+    items = {question.id: found for question in run.questions() if (found := items_of(question))}
+    answers = [answer for answer in run.answers() if answer.question_id in items]
     known = {answer.key for answer in answers}
-    judgments = [judgment for judgment in material.judgments if judgment.answer_key in known]
-    verdicts = item_verdicts(material)
+    judgments = [judgment for judgment in item_judgments(run, judge) if judgment.answer_key in known]
+    verdicts = item_verdicts(run, judge, scores)
     judged: dict[AnswerKey, list[Verdict]] = {}
     for verdict in verdicts:
         judged.setdefault(verdict.answer, []).append(verdict)
@@ -215,16 +203,16 @@ def scores_of_answer(items: Sequence[RubricItem], met: Mapping[str, bool]) -> tu
     return float(share), level_of_items(items, verdicts)
 
 
-def item_verdicts(material: ItemMaterial) -> list[Verdict]:
-    """The judge's verdicts, with those of physicians; constructed ones count where there are no others."""
-    questions = {question.id: question for question in material.questions}
-    known = {answer.key for answer in material.answers}
-    people = [score for score in material.scores if score.rater != CONSTRUCTED] or material.scores
+def item_verdicts(run: Run, judge: str, scores: Sequence[ItemScore]) -> list[Verdict]:
+    """A judge's verdicts on answers of a run, with those of physicians; constructed ones where there are no others."""
+    questions = {question.id: question for question in run.questions()}
+    known = {answer.key for answer in run.answers()}
+    people = [score for score in scores if score.rater != CONSTRUCTED] or scores
     by_physicians: dict[tuple[AnswerKey, str], dict[str, bool]] = {}
     for score in people:
         by_physicians.setdefault((score.answer_key, score.item), {})[score.rater] = score.verdict == "met"
     verdicts = []
-    for judgment in material.judgments:
+    for judgment in item_judgments(run, judge):
         key = judgment.answer_key
         if judgment.items is None or key not in known:
             continue

@@ -3,23 +3,24 @@
 The other judge is its teacher, a member of the panel, or a judge that was trained on what this one never saw.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from scipy.stats import binomtest
 from typing_extensions import Unpack
 
 from medjudge.errors import InputError
-from medjudge.judge.panel import MemberRecord, PanelRecord
+from medjudge.judge.panel import MemberRecord, read_panel_record
 from medjudge.judge.study_summary import Measures
-from medjudge.records import AnswerKey, Judgment, PhysicianScore, Question
-from medjudge.rounds import binding_by_answer, level_of, scored_rounds
-from medjudge.scale import USABLE_FROM, consensus
+from medjudge.records import Judgment, PhysicianScore, Question
+from medjudge.scale import USABLE_FROM
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.statistics.bootstrap import Resampling
 from medjudge.statistics.estimates import Record, Rounded
 from medjudge.statistics.two_judges import Compared, compare
+from medjudge.store import Run
 from medjudge.validation.answers import Pairs, paired
 
 FEWEST_CONVERSATIONS = 30
@@ -177,34 +178,24 @@ def _with_other(pairs: Pairs, how: Resampling) -> tuple[Pairs, Compared | None]:
 # --- The members of a panel -------------------------------------------------------------------------------------------
 
 
-class PanelJudgments(NamedTuple):
-    """A panel's entry in a run, its judgments, and each member's own by name."""
-
-    record: PanelRecord
-    panel: Sequence[Judgment]
-    members: Mapping[str, Sequence[Judgment]]
-
-
 def panel_study(
-    judged: PanelJudgments,
-    questions: Sequence[Question],
-    scores: Sequence[PhysicianScore],
-    margin: float,
-    scheme: Scheme = LLMEVAL_MED,
-    **how: Unpack[Resampling],
+    run: Run, panel: str, scores: Sequence[PhysicianScore], margin: float, **how: Unpack[Resampling]
 ) -> PanelStudy:
-    """Compares a panel and its members with the same physicians.
+    """Compares a panel of a run and its members with the same physicians.
 
     A member is as good as all where the high end of the 95 % interval of panel minus member in usable agreement lies at
     or below the margin, and worse where the low end lies above 0; below 30 conversations neither is said.
 
     Args:
+        panel: Its name.
         scores: The physicians' scores.
         margin: The loss of usable agreement that does not matter.
     """
-    record = judged.record
+    record = read_panel_record(run, panel)
+    assert record is not None
+    questions, judgments, scheme = run.questions(), run.judgments(panel), run.scheme()
     rows = [
-        _member(member, paired(questions, judged.panel, scores, judged.members[member.judge], scheme), margin, how)
+        _member(member, paired(questions, judgments, scores, run.judgments(member.judge), scheme), margin, how)
         for member in record.members
     ]
     good = [row for row in rows if row.as_good]
@@ -244,22 +235,13 @@ def _member(member: MemberRecord, both: Pairs, margin: float, how: Resampling) -
 # --- A judge that saw what this one did not ---------------------------------------------------------------------------
 
 
-class _Rows(NamedTuple):
-    """Answers of one left-out value that both judges and physicians scored, one row each."""
-
-    unseen: np.ndarray
-    seen: np.ndarray
-    physician: np.ndarray
-    conversation: np.ndarray
-    scored: int  # by physicians, whether or not both judges scored them, too
-
-
 def leave_out_rows(
     by: Literal["model", "category"],
     questions: Sequence[Question],
     unseen: Mapping[str, Sequence[Judgment]],
     seen: Sequence[Judgment],
     scores: Sequence[PhysicianScore],
+    scheme: Scheme = LLMEVAL_MED,
     **how: Unpack[Resampling],
 ) -> list[LeaveOutRow]:
     """One row for each value that was left out; with several, a last one of all their answers (`left_out` is None).
@@ -274,42 +256,35 @@ def leave_out_rows(
         unseen: Value -> judgments by the judge that was trained without it. Those of other values are ignored.
         seen: Judgments by the judge trained on everything.
         scores: The physicians' scores.
+        scheme: What the questions belong to.
 
     Raises:
         InputError: Physicians scored no answer of a value.
     """
-    by_id = {question.id: question for question in questions}
-    binding = binding_by_answer(score for score in scores if score.question_id in by_id)
-    physician = {key: consensus(score.level for score in of_answer) for key, of_answer in binding.items()}
-    scored_by_value: dict[str, list[AnswerKey]] = {value: [] for value in unseen}
-    for key in physician:
-        scored_by_value.get(key.model if by == "model" else by_id[key.question_id].category, []).append(key)
-    everything = {key: level_of(rounds) for key, rounds in scored_rounds(seen).items()}
+    category = {question.id: question.category for question in questions}
+    answers = {score.answer_key for score in scores if score.question_id in category}
+    scored = Counter(key.model if by == "model" else category[key.question_id] for key in answers)
     parts = {}
-    for value, keys in scored_by_value.items():
-        if not keys:
+    for value, judgments in unseen.items():
+        if not scored[value]:
             raise InputError(f"leaving out {by} {value}: physicians scored no answer of it; take one that they scored")
-        blind = {key: level_of(rounds) for key, rounds in scored_rounds(unseen[value]).items()}
-        both = [key for key in keys if key in blind and key in everything]
-        levels = [np.array([by_key[key] for key in both], dtype=int) for by_key in (blind, everything, physician)]
-        conversation = np.array([by_id[key.question_id].group for key in both], dtype=str)
-        parts[value] = _Rows(levels[0], levels[1], levels[2], conversation, len(keys))
-    rows = [_row(value, part, how) for value, part in parts.items()]
+        pairs = paired(questions, judgments, scores, seen, scheme)
+        parts[value] = pairs.only((pairs.model if by == "model" else pairs.category) == value)
+    rows = [_row(value, part, scored[value], how) for value, part in parts.items()]
     if len(parts) > 1:
-        arrays = [np.concatenate(columns) for columns in zip(*(part[:4] for part in parts.values()), strict=True)]
-        together = _Rows(arrays[0], arrays[1], arrays[2], arrays[3], sum(part.scored for part in parts.values()))
-        rows.append(_row(None, together, how))
+        together = Pairs(*(np.concatenate(columns) for columns in zip(*parts.values(), strict=True)))
+        rows.append(_row(None, together, sum(scored[value] for value in parts), how))
     return rows
 
 
-def _row(value: str | None, rows: _Rows, how: Resampling) -> LeaveOutRow:
-    n = len(rows.physician)
-    compared = compare(rows.unseen, rows.seen, rows.physician, rows.conversation, **how) if n else None
+def _row(value: str | None, pairs: Pairs, scored: int, how: Resampling) -> LeaveOutRow:
+    """The judge that never saw a value, and the one that did (`pairs.teacher`); physicians scored so many answers."""
+    both, compared = _with_other(pairs, how)
     return LeaveOutRow(
         left_out=value,
-        n=n,
-        coverage=round(n / rows.scored, 6),
-        conversations=len(np.unique(rows.conversation)),
+        n=len(both.judge),
+        coverage=round(len(both.judge) / scored, 6),
+        conversations=len(np.unique(both.conversation)),
         unseen=compared and compared.first,
         seen=compared and compared.second,
         difference=compared and compared.difference,

@@ -11,8 +11,8 @@ from medjudge.records import CONSTRUCTED, AnswerKey, PhysicianScore, Question
 from medjudge.rounds import by_rater, raters_of
 from medjudge.scale import LEVELS
 from medjudge.statistics.alt_test import Alignment, AltTest, alt_test
-from medjudge.statistics.bootstrap import Resampling, Sums, Tally, bootstrap, dense_tally
-from medjudge.statistics.estimates import Estimate, Record, estimate
+from medjudge.statistics.bootstrap import Resampling, Sums, Tally, dense_tally
+from medjudge.statistics.estimates import Estimate, Record, estimates
 from medjudge.statistics.measures import (
     cohen_kappa,
     coincidences,
@@ -22,7 +22,6 @@ from medjudge.statistics.measures import (
 )
 from medjudge.validation.answers import Pairs
 
-_SHARES = ("usable_agreement",)
 _MEASURES = {"usable_agreement": usable_agreement, "cohen_kappa": cohen_kappa, "quadratic_kappa": quadratic_kappa}
 
 
@@ -105,9 +104,7 @@ def agreement_of_raters(
         result = {name: measure(sums["pairs"]) for name, measure in _MEASURES.items()}
         return {**result, "krippendorff_alpha": krippendorff_alpha(sums["coincidences"])}
 
-    intervals = bootstrap(tallies, conversation, statistics, **how)
-    n = len(np.unique(conversation))
-    measures = {name: estimate(interval, n, name in _SHARES) for name, interval in intervals.items()}
+    measures = estimates(tallies, conversation, statistics, ("usable_agreement",), **how)
     return RaterAgreement(answers=len(raters), **measures)
 
 

@@ -5,8 +5,8 @@ from scipy.stats import rankdata
 from typing_extensions import Unpack
 
 from medjudge.scale import USABLE_FROM
-from medjudge.statistics.bootstrap import Resampling, Sums, bootstrap, by_percentile, tally
-from medjudge.statistics.estimates import Estimate, Record, estimate
+from medjudge.statistics.bootstrap import Resampling, Sums, by_percentile, tally
+from medjudge.statistics.estimates import Estimate, Record, estimates
 from medjudge.statistics.measures import divided
 from medjudge.validation.answers import Pairs
 
@@ -78,10 +78,9 @@ def ranking(pairs: Pairs, **how: Unpack[Resampling]) -> Ranking | None:
         }
         return {name: np.where(missing, np.nan, values) for name, values in measures.items()}
 
-    intervals = bootstrap(tallies, pairs.conversation, statistics, **by_percentile(how))
     return Ranking(
         models={str(model): _rates(pairs.only(column == index)) for index, model in enumerate(models)},
-        **{name: estimate(interval, len(np.unique(pairs.conversation))) for name, interval in intervals.items()},
+        **estimates(tallies, pairs.conversation, statistics, **by_percentile(how)),
     )
 
 

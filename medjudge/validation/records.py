@@ -1,7 +1,15 @@
-"""A validation study: the record in `agreement/JUDGE.json`."""
+"""A validation study, `agreement/JUDGE.json`: the record, its file, and whether its figures still hold."""
 
-from medjudge.judge.study_summary import Measures, Outcome, StudySummary
+import json
+from hashlib import sha256
+from shlex import quote
+from typing import Any
+
+from medjudge.files import read_text, write_json
+from medjudge.judge.study_summary import AgainstKind, Measures, Outcome, StudySummary, read_result
+from medjudge.provenance import digest
 from medjudge.statistics.estimates import Record, estimate_text
+from medjudge.store import Run
 from medjudge.validation.comparison import PhysicianPairStudy
 from medjudge.validation.confidence import Confidence
 from medjudge.validation.items import PhysicianItemStudy
@@ -10,6 +18,10 @@ from medjudge.validation.physicians import PhysicianAgreement
 from medjudge.validation.probe_effect import ProbeStudy
 from medjudge.validation.ranking import Ranking
 from medjudge.validation.rates import Usability
+
+FIGURES_CHANGED = "the file of its study was changed by hand"
+SCORES_CHANGED = "scores were changed or removed after it was measured"
+JUDGMENTS_CHANGED = "judgments, answers or questions were changed after it was measured"
 
 
 class MadeFrom(Record):
@@ -70,3 +82,68 @@ class Study(Outcome):
         )
 
     __str__ = __repr__
+
+
+def read_study(run: Run, judge: str, against: str | None = None) -> Study | None:
+    """The study of a judge that `medjudge validate` wrote into a run; None where there is none.
+
+    Args:
+        against: The judge that it was compared with; physicians (or constructed levels) unless given.
+
+    Raises:
+        InputError: The file is not a study of this version.
+    """
+    file = run.agreement_file(judge, against)
+    other = f" --against {quote(against)}" if against else ""
+    study = read_result(Study, file, f"medjudge validate {quote(str(run.path))} --judge {quote(judge)}{other}")
+    return study and study.model_copy(update={"changed": _why_changed(run, study, json.loads(read_text(file)))})
+
+
+def write_study(run: Run, study: Study, against: str | None, scores_are_of_run: bool) -> Study:
+    """Writes `agreement/JUDGE.json` with the hashes of what it was made from, and returns it with them.
+
+    Args:
+        scores_are_of_run: Whether the physicians' scores are those of the run, and not of a file elsewhere.
+    """
+    judgments = len(run.judgments(study.judge))
+    scores = len(run.judgments(against) if against else run.physician_scores()) if scores_are_of_run else None
+    made = MadeFrom(
+        judgments=judgments,
+        judgments_sha256=_judgments_sha256(run, study.judge, judgments),
+        scores=scores,
+        scores_sha256="" if scores is None else _scores_sha256(run, against, scores),
+        figures_sha256=_figures_sha256(study.model_dump(mode="json")),
+    )
+    study = study.model_copy(update={"made_from": made})
+    write_json(run.agreement_file(study.judge, against), study.model_dump(mode="json"))
+    return study
+
+
+def _why_changed(run: Run, study: Study, fields: dict[str, Any]) -> str | None:
+    """The part of a study's material that was changed since; None where nothing was, or no hash was kept."""
+    made = study.made_from
+    if made is None:
+        return None
+    against = study.against if study.against_kind == AgainstKind.JUDGE else None
+    if made.figures_sha256 != _figures_sha256(fields):
+        return FIGURES_CHANGED
+    if made.scores is not None and made.scores_sha256 != _scores_sha256(run, against, made.scores):
+        return SCORES_CHANGED
+    return JUDGMENTS_CHANGED if made.judgments_sha256 != _judgments_sha256(run, study.judge, made.judgments) else None
+
+
+def _judgments_sha256(run: Run, judge: str, first: int) -> str:
+    return digest(run.judgments(judge), run.texts(), first)
+
+
+def _scores_sha256(run: Run, against: str | None, first: int) -> str:
+    """Of the other side's scores. What was added later is no part of it, but for agreed scores, which replace some."""
+    if against is not None:
+        return _judgments_sha256(run, against, first)
+    texts = run.texts()
+    return digest(run.physician_scores(), texts, first) + digest(run.adjudicated(), texts)
+
+
+def _figures_sha256(fields: dict[str, Any]) -> str:
+    figures = {name: value for name, value in fields.items() if name != "made_from"}
+    return sha256(json.dumps(figures, sort_keys=True).encode()).hexdigest()

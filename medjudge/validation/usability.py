@@ -100,21 +100,6 @@ class ModelUsability:
         return {**parts, "subcategories": subcategories, "lowest": lowest}
 
 
-def few_answers_line(models: Mapping[str, ModelUsability]) -> str | None:
-    """A note on models that answered fewer than half of the questions; None where none did."""
-    few = [
-        f"{model} answered {rates.overall.answered:,} of {rates.overall.questions:,}"
-        for model, rates in models.items()
-        if rates.overall.mostly_unanswered
-    ]
-    if not few:
-        return None
-    return (
-        f"Most questions have no answer: {', '.join(few)}. Instead of a rate, the usable ones of the answered "
-        "questions are counted. eval --answered-only with another --run leaves the unanswered questions out."
-    )
-
-
 def truncated_line(truncated: Mapping[str, int]) -> str | None:
     """The number of answers of each model that ended at the token limit; None where none did."""
     listed = ", ".join(f"{model} {number:,}" for model, number in truncated.items() if number)

@@ -14,9 +14,8 @@ from medjudge.judge.study_summary import GateCheck, StudySummary
 from medjudge.models.quantization import Quantization, quantization_name
 from medjudge.statistics.estimates import Estimate, estimate_text
 from medjudge.store import Run
-from medjudge.validation.records import Study
+from medjudge.validation.records import Study, read_study
 from medjudge.validation.status import Use, ValidationStatus, validation_status, validation_statuses
-from medjudge.validation.study_file import read_study
 
 _IN_CARD = ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from shlex import quote
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, Literal, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -39,7 +39,6 @@ from medjudge.statistics.davidson import most_informative
 from medjudge.statistics.labels import both_orders
 from medjudge.store import Run
 from medjudge.validation.comparison import (
-    PairMaterial,
     PairSettings,
     PairStudy,
     PhysicianPairStudy,
@@ -163,14 +162,12 @@ def write_pair_study(run: Run, judge_ref: AnyRef, models: Sequence[str], setting
     Raises:
         InputError: No pair has a verdict.
     """
-    pairs = pair_judgments(run, judge_ref.name)
-    judgments = run.judgments(judge_ref.name)
     # Agreement on what a judge has seen would mean nothing. The run's manifest knows of judges that are not here.
     seen = judge_ref.seen | seen_by(run, judge_ref.name)
     by_physicians = unseen_by(run, judge_ref.name, seen, physician_pairs(run), "physicians' pairs")
-    material = PairMaterial(run.questions(), run.answers(), pairs, judgments, by_physicians)
-    how = "pairs" if compares(judge_ref) or (isinstance(judge_ref, ImportedRef) and pairs) else "pointwise"
-    study = pair_study(judge_ref.name, how, material, models, settings)  # type: ignore[arg-type]
+    compared = compares(judge_ref) or (isinstance(judge_ref, ImportedRef) and pair_judgments(run, judge_ref.name))
+    how: Literal["pairs", "pointwise"] = "pairs" if compared else "pointwise"
+    study = pair_study(run, judge_ref.name, how, models, by_physicians, settings)
     write_json(comparison_file(run, judge_ref.name), study.model_dump(mode="json"))
     return study
 

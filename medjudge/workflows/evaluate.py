@@ -35,7 +35,6 @@ from medjudge.workflows.answer import (
     load_before_writing,
 )
 from medjudge.workflows.batch_jobs import judge_by_batch_jobs
-from medjudge.workflows.defer import defer
 from medjudge.workflows.evaluation import Evaluation, InFlight
 from medjudge.workflows.judge import (
     check_judge_engine,
@@ -46,6 +45,7 @@ from medjudge.workflows.judge import (
 )
 from medjudge.workflows.mark_items import mark_items, require_items
 from medjudge.workflows.panel import check_panel, judge_panel, panel_introduction
+from medjudge.workflows.physician_scores import defer
 from medjudge.workflows.preflight import Preflight, preflight
 from medjudge.workflows.processes import check_sharing, join_processes
 from medjudge.workflows.report import score_run, write_scores

@@ -7,7 +7,7 @@ from medjudge.judge.panel import PanelRecord
 from medjudge.store import Run
 from medjudge.validation.items import ItemStudy
 from medjudge.validation.usability import ModelUsability, Rate
-from medjudge.workflows.defer import Deferred
+from medjudge.workflows.physician_scores import Deferred
 from medjudge.workflows.report import Scores
 
 

@@ -80,7 +80,7 @@ def leave_out_study(
         seen = judged(trained.everything, set().union(*answers_by_value.values()))
         unseen = {value: judged(trained.without[value], keys) for value, keys in sorted(answers_by_value.items())}
     how: Resampling = {"resamples": settings.resamples, "seed": settings.seed}
-    rows = leave_out_rows(leave_out.by, questions, unseen, seen, scores, **how)
+    rows = leave_out_rows(leave_out.by, questions, unseen, seen, scores, run.scheme(), **how)
     rows = [row.model_copy(update={"removed": trained.removed.get(row.left_out or "")}) for row in rows]
     return LeaveOutStudy(by=leave_out.by, config=leave_out.config.name, rows=rows)
 

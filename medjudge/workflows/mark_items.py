@@ -20,7 +20,7 @@ from medjudge.records import Question
 from medjudge.screen import say
 from medjudge.store import Run
 from medjudge.text.checklist_items import items_of
-from medjudge.validation.items import ItemMaterial, ItemStudy, PhysicianItemStudy, item_study
+from medjudge.validation.items import ItemStudy, PhysicianItemStudy, item_study
 from medjudge.workflows.label_station import LabelStation
 from medjudge.workflows.physician_scores import unseen_by
 
@@ -89,8 +89,7 @@ def write_item_study(run: Run, judge_ref: AnyRef) -> ItemStudy:
     """Computes the scores by items from the records of a run, and writes `items/JUDGE.json`."""
     # Agreement on conversations that the judge was trained on would mean nothing.
     scores = unseen_by(run, judge_ref.name, judge_ref.seen, run.item_scores(), "physicians' verdicts on items")
-    material = ItemMaterial(run.questions(), run.answers(), item_judgments(run, judge_ref.name), scores)
-    study = item_study(judge_ref.name, material)
+    study = item_study(run, judge_ref.name, scores)
     write_json(item_study_file(run, judge_ref.name), study.model_dump(mode="json"))
     return study
 

@@ -1,13 +1,21 @@
-"""Physicians' scores of a run: which of them belong to it, and whether a judge may be measured on them."""
+"""Physicians' scores of a run: which belong to it, whether a judge may be measured on them, and which to ask for."""
 
+import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import TypeVar
+from math import ceil
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import numpy as np
 
 from medjudge.errors import InputError, notify
+from medjudge.files import write_whole
 from medjudge.item_records import ItemScore
 from medjudge.judge.open import AnyRef
 from medjudge.pair_records import PhysicianPair
 from medjudge.records import CONSTRUCTED, Judgment, PhysicianScore, Question
+from medjudge.rounds import mean_probabilities, scored_rounds
+from medjudge.scale import USABLE_FROM
 from medjudge.store import Run
 
 _Record = TypeVar("_Record", Judgment, PhysicianScore, PhysicianPair, ItemScore)
@@ -90,3 +98,43 @@ def unseen_by(run: Run, judge: str, seen: Collection[str], records: Sequence[_Re
             f"{what}, which are left out"
         )
     return unseen
+
+
+class Deferred(NamedTuple):
+    """The number of listed answers, their file, and the way in which they were chosen."""
+
+    answers: int
+    file: Path
+    by: str
+
+
+def defer(run: Run, judge: str, share: float) -> Deferred:
+    """Lists the most uncertain answers of a run for physicians, those nearest to P(usable) one half first.
+
+    Unscored answers come before all others. Answers that physicians scored already are not listed.
+
+    Args:
+        share: Of the answers, 0 to 1.
+
+    Raises:
+        InputError: The judge gives no probabilities.
+    """
+    known = {score.answer_key for score in run.physician_scores()}
+    rounds = scored_rounds(run.judgments(judge))
+    answers = [answer.key for answer in run.answers()]
+    lines = [{**key._asdict(), "usable_probability": None} for key in answers if key not in rounds.keys() | known]
+    scored = []
+    for key, judgments in rounds.items():
+        usable = float(mean_probabilities(judgments)[USABLE_FROM - 1 :].sum())
+        if not np.isfinite(usable):
+            raise InputError(f"--defer-to-physicians: judge {judge} gives no probabilities; use a local judge")
+        if key not in known:
+            # Rounded, so that 0.3 and 0.7 are a tie.
+            scored.append((round(abs(usable - 0.5), 12), {**key._asdict(), "usable_probability": round(usable, 4)}))
+    lines += [line for _, line in sorted(scored, key=lambda one: one[0])]
+    listed = lines[: ceil(round(share * len(lines), 9))]
+    write_whole(run.deferred_file, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in listed))
+    by = "by nearness of P(usable) to one half"
+    if already := sum(key in known for key in answers):
+        by = f"{by}; {already} that physicians scored already are not among them"
+    return Deferred(len(listed), run.deferred_file, by)

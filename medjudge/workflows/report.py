@@ -16,8 +16,8 @@ from medjudge.report.contents import distinct_run_names, read_contents
 from medjudge.report.page import write_page
 from medjudge.report.tables import Kind, agreement_csv, latex, markdown, rates_csv
 from medjudge.store import Run
+from medjudge.validation.records import read_study
 from medjudge.validation.status import ValidationStatus
-from medjudge.validation.study_file import read_study
 from medjudge.validation.usability import (
     Coverage,
     ModelUsability,

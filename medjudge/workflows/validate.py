@@ -22,7 +22,6 @@ from medjudge.judge.open import (
     similarity_folder,
 )
 from medjudge.judge.pairs import physician_pairs
-from medjudge.judge.panel import read_panel_record
 from medjudge.judge.study_summary import AgainstKind
 from medjudge.models.hardware import choose_device
 from medjudge.records import Judgment, PhysicianScore
@@ -32,10 +31,9 @@ from medjudge.store import Run
 from medjudge.validation.comparison import PhysicianPairStudy
 from medjudge.validation.gate import read_gate
 from medjudge.validation.items import PhysicianItemStudy
-from medjudge.validation.other_judges import PanelJudgments, PanelStudy, panel_study
-from medjudge.validation.records import Study
+from medjudge.validation.other_judges import panel_study
+from medjudge.validation.records import Study, write_study
 from medjudge.validation.study import Settings, agreement_study, teacher_scores, with_parts
-from medjudge.validation.study_file import write_study
 from medjudge.validation.validations import use_in, write_into_card
 from medjudge.workflows.compare import physicians_pairs
 from medjudge.workflows.judge import judge_answers, with_inference
@@ -171,7 +169,9 @@ def validate_judge(
         leave_out = leave_out_study(run, scores, judging, options.leave_out, settings)
     study = with_parts(study, settings.gate or scheme.gate, probes, leave_out)
     if isinstance(judge_ref, PanelRef):
-        study = study.model_copy(update={"panel": _panel_study(run, judge_ref, judgments, scores, settings)})
+        margin = (settings.gate or scheme.gate).teacher_margin
+        panel = panel_study(run, judge_ref.name, scores, margin, **settings.how)
+        study = study.model_copy(update={"panel": panel})
     use = use_in(run, judge_ref.name)
     identity, rubrics = use.judge_sha256, use.rubrics_sha256
     if isinstance(judge_ref, (FolderRef, ApiRef)):
@@ -200,21 +200,6 @@ def _unseen_judgments(
     else:
         judgments = judge_answers(run, judge_ref, judging, scored)
     return of_unseen(judgments, run.questions(), judge_ref.seen)
-
-
-def _panel_study(
-    run: Run,
-    panel: PanelRef,
-    judgments: Sequence[Judgment],
-    scores: Sequence[PhysicianScore],
-    settings: Settings,
-) -> PanelStudy:
-    record = read_panel_record(run, panel.name)
-    assert record is not None
-    members = {member.name: run.judgments(member.name) for member in panel.members}
-    judged = PanelJudgments(record, judgments, members)
-    margin = (settings.gate or run.scheme().gate).teacher_margin
-    return panel_study(judged, run.questions(), scores, margin, run.scheme(), **settings.how)
 
 
 def _with_gate(options: ValidateOptions, scheme: Scheme) -> Settings:

@@ -15,7 +15,7 @@ from medjudge.errors import InputError
 from medjudge.records import Judgment, PhysicianScore
 from medjudge.scale import median_level
 from medjudge.store import Run, read_records, write_records
-from medjudge.workflows.defer import defer
+from medjudge.workflows.physician_scores import defer
 
 EASY_GATE = """
 usable_agreement: {MK: 0.01, MLU: 0.01, MR: 0.01, MSE: 0.01, MTG: 0.01}

@@ -13,9 +13,9 @@ from medjudge.annotate.draw import read_deferred
 from medjudge.benchmark.sample import sample_folder
 from medjudge.records import Judgment, PhysicianScore
 from medjudge.store import Run, write_records
+from medjudge.validation.records import FIGURES_CHANGED, JUDGMENTS_CHANGED, SCORES_CHANGED, read_study
 from medjudge.validation.status import ValidationState
 from medjudge.validation.study import Settings
-from medjudge.validation.study_file import FIGURES_CHANGED, JUDGMENTS_CHANGED, SCORES_CHANGED, read_study
 from medjudge.validation.validations import statuses_in
 from medjudge.workflows.report import write_report
 from medjudge.workflows.validate import ValidateOptions, validate

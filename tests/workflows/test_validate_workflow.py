@@ -9,9 +9,8 @@ from medjudge.errors import InputError
 from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState
 from medjudge.records import Judgment
 from medjudge.store import Run, write_records
-from medjudge.validation.records import Study
+from medjudge.validation.records import Study, read_study
 from medjudge.validation.study import Settings
-from medjudge.validation.study_file import read_study
 from medjudge.workflows.validate import ValidateOptions, validate
 
 FEW = Settings(resamples=100)
