@@ -72,7 +72,7 @@ def _base(card: JudgeCard) -> list[str]:
 def _shape(card: JudgeCard) -> str:
     if card.quantization is not None:
         return f"{KINDS[card.kind].method} on a base quantised to {card.quantization}"
-    return "trained in full" if card.training.get("full_fine_tuning") else KINDS[card.kind].method
+    return KINDS[card.kind].method
 
 
 def _reach(card: JudgeCard) -> str:

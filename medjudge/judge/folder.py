@@ -137,12 +137,8 @@ def read_card(folder: Path) -> JudgeCard:
 
 def _required_files(card: JudgeCard, folder: Path) -> list[str]:
     """The files that a judge's scores come from, beside `judge.json`."""
-    adapter = (ADAPTER_CONFIG, ADAPTER_FILE)
-    names = [name for name in KINDS[card.kind].files if name not in adapter or not card.training.get(UNTUNED)]
-    if any((folder / name).exists() for name in adapter):
-        names.extend(adapter)
-    elif HEAD_FILE in names:
-        names.extend(("config.json", _TOKENIZER_CONFIG))  # trained in full
+    untuned = () if not card.training.get(UNTUNED) else (ADAPTER_CONFIG, ADAPTER_FILE)
+    names = [name for name in KINDS[card.kind].files if name not in untuned]
     if _TOKENIZER_CONFIG in names and not _has_vocabulary(folder):
         names.append("tokenizer.json")
     return names
@@ -271,12 +267,10 @@ def _similarity(card: JudgeCard, folder: Path, name: str, device: torch.device, 
 
 def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device, _: Inference) -> OrdinalJudge:
     require_window(card, folder)
-    # Without an adapter it was trained in full, and the folder holds all of the body.
-    adapted = (folder / ADAPTER_CONFIG).is_file()
-    tokenizer = load_tokenizer(*base_of(card, folder)) if adapted else load_tokenizer(str(folder))
-    body = load_encoder(*base_of(card, folder)) if adapted else load_encoder(str(folder))
+    tokenizer = load_tokenizer(*base_of(card, folder))
+    body = load_encoder(*base_of(card, folder))
     width = body.config.get_text_config().hidden_size
-    model = OrdinalModel(merge_adapter(body, folder) if adapted else body, width)
+    model = OrdinalModel(merge_adapter(body, folder), width)
     model.load_head(folder)
     settings = OrdinalSettings(card.max_length, card.windows, card.temperature, card.only_languages)
     return OrdinalJudge(name, model.to(device).eval(), tokenizer, settings)
@@ -313,7 +307,7 @@ class JudgeKind(NamedTuple):
     """The differences between the kinds of judges on disk."""
 
     method: str
-    """The trained files, unless the whole model was trained."""
+    """The way it is trained, as its card names it."""
     files: tuple[str, ...]
     """Files that a folder needs beside `judge.json`."""
     load: Callable[[JudgeCard, Path, str, torch.device, Inference], Judge]
@@ -343,7 +337,7 @@ KINDS: dict[Kind, JudgeKind] = {
     ),
     "ordinal": JudgeKind(
         method="LoRA",
-        files=(HEAD_FILE,),
+        files=(ADAPTER_CONFIG, ADAPTER_FILE, HEAD_FILE),
         load=_ordinal,
         base_writes_text=False,
         reads_rubrics=False,

@@ -6,7 +6,6 @@ from hashlib import sha256
 from pathlib import Path
 from shlex import quote
 
-from medjudge.judge.adapter import ADAPTER_CONFIG
 from medjudge.judge.folder import CARD_FILE, KINDS, JudgeCard, MeasuredOn, base_of, carries_tokenizer
 from medjudge.judge.study_summary import AgainstKind
 from medjudge.models.hashes import base_hashes, folder_hashes
@@ -35,10 +34,7 @@ def base_file_hashes(folder: Path, card: JudgeCard) -> dict[str, str]:
     Raises:
         InputError: The base model cannot be found.
     """
-    # A judge that was trained in full holds all of its model; a similarity judge holds none of it.
-    own_tokenizer = carries_tokenizer(folder)
-    reads_base = not own_tokenizer or (folder / ADAPTER_CONFIG).is_file()
-    return base_hashes(*base_of(card, folder), tokenizer=not own_tokenizer) if reads_base else {}
+    return base_hashes(*base_of(card, folder), tokenizer=not carries_tokenizer(folder))
 
 
 def rubrics_sha256(style: Style, scheme: Scheme) -> str:

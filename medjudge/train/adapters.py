@@ -118,13 +118,8 @@ def starting_card(folder: Path, kind: str, options: ModelConfig) -> JudgeCard:
         options.load_in_4bit, options.load_in_8bit = quantization.bits == 4, quantization.bits == 8
         options.use_bnb_nested_quant, options.dtype = quantization.nested, quantization.dtype
         options.bnb_4bit_quant_type = quantization.type or options.bnb_4bit_quant_type
-    adapter = folder / ADAPTER_CONFIG
-    if not adapter.is_file():
-        raise InputError(
-            f"start_from {folder}: was trained in full, and only an adapter can be trained further; start from another"
-        )
     with damage_explained(folder):
-        shape = json.loads(read_text(adapter))
+        shape = json.loads(read_text(folder / ADAPTER_CONFIG))
         options.lora_r, options.lora_alpha = shape["r"], shape["lora_alpha"]
         options.use_rslora, options.use_dora = shape["use_rslora"], shape["use_dora"]
     return card

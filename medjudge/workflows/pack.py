@@ -18,7 +18,6 @@ from medjudge.benchmark.sample import sample_folder
 from medjudge.bundle import About, Manifest, write_bundle
 from medjudge.errors import InputError
 from medjudge.files import file_sha256, first_problem, write_whole
-from medjudge.judge.adapter import ADAPTER_CONFIG
 from medjudge.judge.folder import BASE_FOLDER, JudgeCard, base_of
 from medjudge.judge.open import QUICKSTART_MARK, FolderRef, resolve_judge
 from medjudge.models.loading import files_of_model
@@ -122,11 +121,8 @@ def _judge_files(folder: Path, card: JudgeCard, prefix: str) -> tuple[dict[str, 
             sources[f"{prefix}/{file.name}"] = file
         else:
             left_out.append(file.name)
-    # A judge that was trained in full has its own weights and reads only the base model's window.
-    only_window = card.kind == "ordinal" and not (folder / ADAPTER_CONFIG).is_file()
     for file in files_of_model(*base_of(card, folder)):
-        if not only_window or file.name == "config.json":
-            sources[f"{prefix}/{BASE_FOLDER}/{file.name}"] = file
+        sources[f"{prefix}/{BASE_FOLDER}/{file.name}"] = file
     return sources, left_out
 
 

@@ -1,16 +1,13 @@
 """What is particular to training an ordinal judge, on a tiny model."""
 
-import numpy as np
-import pytest
 import torch
 from datasets import Dataset
 from train_judge import main as train_judge
 
-from medjudge.judge.adapter import merge_adapter
 from medjudge.judge.folder import load_judge
 from medjudge.judge.ordinal_input import ANSWER
 from medjudge.judge.protocol import Assignment
-from medjudge.models.loading import load_encoder, load_tokenizer
+from medjudge.models.loading import load_tokenizer
 from medjudge.train.arguments import parse_arguments
 from medjudge.train.features import encoded_row, ordinal_dataset, read_training_lines
 
@@ -47,19 +44,3 @@ def test_training_and_judging_read_the_same_windows(
     few, many = [ordinal_dataset(lines, tokenizer, 32, most)["windows"] for most in (1, 16)]
     assert all(stretches(windows) == 1 for windows in few)
     assert max(stretches(windows) for windows in many) > 2
-
-
-def test_a_judge_of_an_earlier_version_that_was_trained_in_full_is_read(recipe, tiny_encoder, training_files) -> None:
-    lines = read_training_lines(training_files[1])
-    folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
-
-    def probabilities() -> np.ndarray:
-        work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in lines]
-        return np.array([judgment.probabilities for judgment in load_judge(folder, "j", CPU).judge(work)])
-
-    before = probabilities()
-    merge_adapter(load_encoder(str(tiny_encoder)), folder).save_pretrained(folder)
-    load_tokenizer(str(tiny_encoder)).save_pretrained(folder)
-    for file in folder.glob("adapter_*"):
-        file.unlink()
-    assert probabilities() == pytest.approx(before, abs=1e-3)
