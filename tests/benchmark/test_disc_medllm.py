@@ -2,28 +2,20 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from files_of_rows import written
+from published_rows import TURNS, consultation
 
 from medjudge.benchmark.json_sets import read_disc_medllm
 from medjudge.errors import InputError
 from medjudge.scheme import open_scheme
 
-TURNS = "patient: 我头疼\n三天了。\ndoctor: 发烧吗？\n\n1. 体温多少？\npatient: 不发烧。\ndoctor: 请休息。\n"
-
-
-def line(model: str = "m", accuracy: Any = 4, turns: str = TURNS, **changes: Any) -> dict[str, Any]:
-    scores = f"Proactivity: 5\nAccuracy: {accuracy}\nHelpfulness: 3\nLinguistic Quality: 5"
-    prompt = f"Rate the doctor.\nAccuracy: x\n[start of conversation]\n\n{turns}[end of conversation]"
-    return {"id": "0-7", "model": model, "source": "CMD", "scores": scores, "prompt": prompt, **changes}
-
 
 def test_the_patient_s_first_message_is_the_question_and_the_rest_the_answer(tmp_path: Path) -> None:
     files = [
-        written(tmp_path / "a.jsonl.gz", line()),
-        written(tmp_path / "b.jsonl", line("n", 5), line(id=3, source="CMID")),
+        written(tmp_path / "a.jsonl.gz", consultation()),
+        written(tmp_path / "b.jsonl", consultation("n", 5), consultation(id=3, source="CMID")),
     ]
     read = read_disc_medllm(files)
     assert [(question.id, question.prompt) for question in read.questions] == [
@@ -44,20 +36,20 @@ def test_the_patient_s_first_message_is_the_question_and_the_rest_the_answer(tmp
 
 
 def test_a_score_between_two_levels_reaches_the_lower_one(tmp_path: Path) -> None:
-    read = read_disc_medllm([written(tmp_path / "a.jsonl", line(accuracy=4.5))])
+    read = read_disc_medllm([written(tmp_path / "a.jsonl", consultation(accuracy=4.5))])
     assert [(each.score, each.expected) for each in read.judgments] == [(4, 4.5)]
     assert [oddity.what for oddity in read.oddities] == ["Accuracy is 4.5; read as level 4"]
 
 
 def test_all_problems_of_a_file_are_named_at_once(tmp_path: Path) -> None:
     rows = [
-        line(accuracy=6),
-        line(turns="doctor: 请休息。\n"),
-        line(turns="patient: 我头疼\ndoctor:\n"),
-        line(prompt="no conversation"),
-        line("other"),
-        line("other"),
-        line("third", turns=TURNS.replace("头疼", "腿疼")),
+        consultation(accuracy=6),
+        consultation(turns="doctor: 请休息。\n"),
+        consultation(turns="patient: 我头疼\ndoctor:\n"),
+        consultation(prompt="no conversation"),
+        consultation("other"),
+        consultation("other"),
+        consultation("third", turns=TURNS.replace("头疼", "腿疼")),
         [],
     ]
     with pytest.raises(InputError) as error:

@@ -1,42 +1,20 @@
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from files_of_rows import written
+from published_rows import llmeval2 as entry
+from published_rows import llmeval2_files
 
 from medjudge.benchmark.llmeval2 import RATER, read_llmeval2
 from medjudge.benchmark.published import TEACHER
 from medjudge.errors import InputError
 from medjudge.records import ErrorKind
 
-FULL = {"A": {"Correctness": 3, "Explanation Correctness": 2}}
-FULL["B"] = {"Accuracy": 5, "Informativeness": 3, "Fluency": 3, "Logicality": 3}
-
-
-def entry(
-    number: int = 1, model: str = "m", kind: str = "A", text: Any = "丙", hint: Any = "选丙", **stars: int
-) -> dict:
-    return {
-        "question_uuid": f"Optics_{number}",
-        "dialog_uuid": f"{model}_Optics_{number}",
-        "llm_name": model,
-        "dialog": [{"role": "user", "content": f"问题{number}？"}, {"role": "llm", "content": text}],
-        "hint": hint,
-        "type": kind,
-        "stars": {**FULL[kind], **{name.replace("_", " "): value for name, value in stars.items()}},
-    }
-
 
 @pytest.fixture
 def files(tmp_path: Path):
-    def files(people: list[Any], gpt4: list[Any] | None = None, subject: str = "Optics") -> tuple[Path, Path]:
-        paths = tmp_path / "human" / f"{subject}_data.json", tmp_path / "gpt" / f"{subject}_data.json"
-        for path, entries in zip(paths, (people, people if gpt4 is None else gpt4), strict=True):
-            path.parent.mkdir(exist_ok=True)
-            written(path, *entries)
-        return paths
-
-    return files
+    return partial(llmeval2_files, tmp_path)
 
 
 @pytest.mark.parametrize(

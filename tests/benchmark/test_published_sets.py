@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 from files_of_rows import written
-from openpyxl import Workbook
+from published_rows import CONVERSATION, META, MORQA, ONCQA, kqa, red_teaming
 
 from medjudge.benchmark.expert_tables import (
-    FLAGS,
     level_of_claims,
     read_kqa,
     read_morqa,
@@ -16,20 +15,6 @@ from medjudge.benchmark.expert_tables import (
 )
 from medjudge.benchmark.json_sets import read_healthbench, read_healthbench_meta
 from medjudge.errors import InputError
-
-CONVERSATION = {
-    "prompt_id": "p1",
-    "prompt": [
-        {"role": "user", "content": "My chest hurts."},
-        {"role": "assistant", "content": "Since when?"},
-        {"role": "user", "content": "An hour."},
-    ],
-    "rubrics": [
-        {"criterion": "Tells to wait", "points": -8, "tags": ["axis:accuracy"]},
-        {"criterion": "Tells to call an ambulance", "points": 10, "tags": ["level:example"]},
-    ],
-    "example_tags": ["theme:emergency_referrals"],
-}
 
 
 def test_healthbench_gives_conversations_with_checklists(tmp_path: Path) -> None:
@@ -63,18 +48,6 @@ def test_healthbench_names_every_bad_line(tmp_path: Path) -> None:
     assert "line 4: prompt_id is empty or no text" in str(error.value)
 
 
-META = {
-    "prompt_id": "p1",
-    "prompt": [{"role": "user", "content": "My chest hurts."}],
-    "completion": "Call an ambulance.",
-    "completion_id": "c1",
-    "rubric": "Tells to call an ambulance",
-    "category": "cluster:emergency",
-    "binary_labels": [True, False],
-    "anonymized_physician_ids": ["A", "B"],
-}
-
-
 def test_the_meta_evaluation_gives_verdicts_of_each_physician(tmp_path: Path) -> None:
     other = {**META, "completion": "Wait.", "completion_id": "c2", "binary_labels": [False, False]}
     read = read_healthbench_meta(written(tmp_path / "meta.jsonl", META, other))
@@ -93,21 +66,6 @@ def test_the_meta_evaluation_gives_verdicts_of_each_physician(tmp_path: Path) ->
         read_healthbench_meta(written(tmp_path / "meta.jsonl", {**META, "binary_labels": [True]}))
     with pytest.raises(InputError, match="true or false"):
         read_healthbench_meta(written(tmp_path / "meta.jsonl", {**META, "binary_labels": [1, 0]}))
-
-
-def kqa(claim: str = "Drink water", label: str = "Entailment", **changes: str) -> dict[str, str]:
-    return {
-        "Question": "What helps?",
-        "llm_x": "gpt",
-        "answer": "Water.",
-        "claim": claim,
-        "category_x": "Must_have",
-        "majority_label": label,
-        "label_0": label,
-        "label_1": "Neutral",
-        "label_2": "",
-        **changes,
-    }
 
 
 def test_kqas_claims_become_a_checklist_verdicts_and_levels(tmp_path: Path) -> None:
@@ -147,16 +105,7 @@ def test_verdicts_on_claims_make_a_level(must: list[str], nice: list[str], level
 
 
 def test_morqas_overall_metric_becomes_the_level(tmp_path: Path) -> None:
-    row = {
-        "dataset": "woundcare",
-        "encounter_id": "7",
-        "candidate": "保持清洁。",
-        "candidate_author_id": "gpt",
-        "lang": "zh",
-        "rater_id": "r1",
-        "metric": "overall",
-        "value": "0.5",
-    }
+    row = MORQA
     rows = [row, {**row, "metric": "completeness", "value": "1.0"}, {**row, "rater_id": "r2", "value": "1"}]
     read = read_morqa(written(tmp_path / "morqa.csv", *rows))
     assert [(score.rater, score.score) for score in read.scores] == [("r1", 3), ("r2", 5)]
@@ -172,7 +121,7 @@ def test_morqas_overall_metric_becomes_the_level(tmp_path: Path) -> None:
 
 
 def test_oncqas_acceptability_becomes_the_level(tmp_path: Path) -> None:
-    row = {"id": "1", "q3": "Acceptable", "q4": "Low", "q5": "Mild", "raw_response": "Dear patient, rest."}
+    row = ONCQA
     rows = [row, {**row, "id": "2", "q3": "Acceptable with modifications", "q4": "", "q5": ""}]
     read = read_oncqa(written(tmp_path / "oncqa.csv", *rows))
     assert [score.score for score in read.scores] == [5, 3]
@@ -182,14 +131,7 @@ def test_oncqas_acceptability_becomes_the_level(tmp_path: Path) -> None:
 
 
 def test_red_teaming_comes_from_a_workbook_even_of_strict_ooxml(tmp_path: Path) -> None:
-    path = tmp_path / "red.xlsx"
-    book = Workbook()
-    sheet = book.active
-    sheet.append(["Final_appropriateness", *FLAGS, "Large language model used", "Prompt text", "Response"])
-    sheet.append(["Appropriate", 0, 0, 0, 0, "gpt", "How much?", "Ask a doctor."])
-    sheet.append(["Inappropriate", 1, 0, 0, 0, "gpt", "How much?", "Take twenty."])
-    sheet.append(["Inappropriate", 0, 0, 1, 0, "other", "How often?", "Hourly."])
-    book.save(path)
+    path = red_teaming(tmp_path / "red.xlsx")
     strict(path)
     read = read_red_teaming(path)
     assert [score.score for score in read.scores] == [4, 1, 2]

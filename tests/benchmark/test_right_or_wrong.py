@@ -6,22 +6,11 @@ from typing import Any
 
 import pytest
 from files_of_rows import written
+from published_rows import evouna, halluqa
 
 from medjudge.benchmark.json_sets import read_evouna, read_halluqa
 from medjudge.errors import InputError
 from medjudge.records import ErrorKind
-
-
-def halluqa(number: int = 1, wrong: Any = False, **changes: Any) -> dict[str, Any]:
-    best = {"Best_Answer1": "白开水。", "Best_Answer2": "绿茶。", "Best_Answer3": "白开水。", "Best_Answer4": "牛奶"}
-    return {
-        "question_id": number,
-        "question": f"问题{number}？\n",
-        "response": "白开水。",
-        **best,
-        "is_hallucination": wrong,
-        **changes,
-    }
 
 
 def test_gpt_4_s_verdicts_become_judgments_of_levels_5_and_1(tmp_path: Path) -> None:
@@ -90,21 +79,6 @@ def test_all_problems_of_a_halluqa_file_are_named_at_once(tmp_path: Path) -> Non
     ]
     with pytest.raises(InputError, match="name each file once"):
         read_halluqa([tmp_path / "m.json", tmp_path / "m.json"])
-
-
-def evouna(
-    question: str, right: Any = True, golden: Any = "Ann", improper: Any = False, **changes: Any
-) -> dict[str, Any]:
-    return {
-        "question": question,
-        "golden_answer": golden,
-        "answer_fid": "Ann",
-        "judge_fid": right,
-        "answer_gpt4": "It was Bea.",
-        "judge_gpt4": False,
-        "improper": improper,
-        **changes,
-    }
 
 
 def test_people_s_verdicts_become_scores(tmp_path: Path) -> None:

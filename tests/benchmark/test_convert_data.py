@@ -1,0 +1,118 @@
+"""What `data convert` writes is what the other stations read."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from files_of_rows import written
+from published_rows import (
+    CONVERSATION,
+    META,
+    MORQA,
+    ONCQA,
+    consultation,
+    evouna,
+    halluqa,
+    kqa,
+    llmeval2,
+    llmeval2_files,
+    red_teaming,
+)
+
+from medjudge.benchmark.files import check_file
+from medjudge.cli.data import Format
+from medjudge.errors import InputError
+from medjudge.store import Run
+from medjudge.workflows.data import convert_data
+from medjudge.workflows.distill import distill_training_set
+
+
+def test_every_written_file_is_read_by_data_check(tmp_path: Path) -> None:
+    first = convert_data("kqa", [written(tmp_path / "kqa.csv", kqa())], tmp_path / "kqa")
+    second = convert_data("llmeval2", llmeval2_files(tmp_path, [llmeval2()]), tmp_path / "llmeval2")
+    kinds = {file.name: check_file(file).kind for file in (*first.written, *second.written)}
+    assert kinds == {
+        "questions.jsonl": "questions",
+        "answers.jsonl": "answers",
+        "physician_scores.jsonl": "physicians' scores",
+        "item_scores.jsonl": "verdicts on items",
+        "gpt-4.jsonl": "judgments",
+    }
+    items = check_file(tmp_path / "kqa" / "item_scores.jsonl")
+    assert items.counts["verdicts"] == {"met": 1, "not_met": 1}
+    assert items.counts["items"] == 1
+    assert Run(tmp_path / "kqa").scheme().name == "consumer-health"
+    assert Run(tmp_path / "llmeval2").scheme().category_ids == ("Optics",)
+    assert [item.verdict for item in Run(tmp_path / "kqa").item_scores()] == ["met", "not_met"]
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "rows"),
+    [
+        ("healthbench", "h.jsonl", [CONVERSATION]),
+        ("healthbench-meta", "m.jsonl", [META]),
+        ("morqa", "m.csv", [MORQA]),
+        ("oncqa", "o.csv", [ONCQA]),
+        ("red-teaming", "r.xlsx", []),
+        ("halluqa", "m_output.json", [halluqa(), halluqa(2, True), halluqa(3, "Invalid_Judge", response="")]),
+        ("evouna", "NQ.json", [evouna("who"), evouna("which", False)]),
+        ("disc-medllm", "d.jsonl", [consultation()]),
+    ],
+)
+def test_what_each_published_set_becomes_passes_data_check(
+    medjudge, tmp_path: Path, name: str, file: str, rows: list[dict]
+) -> None:
+    path = written(tmp_path / file, *rows) if rows else red_teaming(tmp_path / file)
+    done = medjudge("data", "convert", name, path, "--out", "out", "--json")
+    assert done.returncode == 0, done.stderr
+    files = [Path(made) for made in json.loads(done.stdout)["written"]]
+    assert "questions.jsonl" in {made.name for made in files}
+    for made in files:
+        checked = medjudge("data", "check", made, "--json")
+        assert checked.returncode == 0, checked.stderr
+
+
+def test_the_help_and_the_docs_name_every_format(medjudge) -> None:
+    shown = " ".join(medjudge("data", "convert", "--help").stdout.replace("│", " ").split())
+    page = (Path(__file__).parents[2] / "docs" / "data-formats.md").read_text(encoding="utf-8")
+    for format in get_args(Format):
+        assert format in shown
+        assert f"- `{format}` reads " in page
+
+
+def test_a_teacher_and_people_of_one_scheme_are_distilled_together(tmp_path: Path) -> None:
+    zh = written(tmp_path / "m_output.json", *[halluqa(number) for number in range(10)])
+    en = [evouna(f"who {number}", number > 4) for number in range(10)]
+    for entry in en:
+        del entry["answer_gpt4"], entry["judge_gpt4"]
+    convert_data("halluqa", [zh], tmp_path / "zh")
+    convert_data("evouna", [written(tmp_path / "NQ.json", *en)], tmp_path / "en")
+    distilled = distill_training_set([tmp_path / "zh", tmp_path / "en"], tmp_path / "set")
+    lines = [*distilled.train, *distilled.validation]
+    assert Counter((line.question.language, line.source, line.scored_by[0], line.level) for line in lines) == {
+        ("en", "physician", "evouna-annotator", 1): 5,
+        ("en", "physician", "evouna-annotator", 5): 5,
+        ("zh", "teacher", "gpt-4, round 1", 5): 10,
+    }
+
+
+def test_the_docs_and_the_help_name_the_licences(medjudge) -> None:
+    shown = " ".join(medjudge("data", "convert", "--help").stdout.replace("│", " ").split())
+    page = (Path(__file__).parents[2] / "docs" / "data-formats.md").read_text(encoding="utf-8")
+    for name, licence in (("halluqa", "Apache-2.0"), ("evouna", "Apache-2.0"), ("disc-medllm", "Apache-2.0")):
+        assert f"{name} ({licence}" in shown
+        assert licence in page.split(f"- `{name}` reads ")[1].split("\n- ")[0]
+    assert "liveqa-2479 (CC BY 4.0" in shown
+    assert "CC BY 4.0" in page.split("- `liveqa-2479` reads ")[1].split("\n\n")[0]
+
+
+def test_a_refused_file_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="label_0 is 'Perhaps'"):
+        convert_data("kqa", [written(tmp_path / "kqa.csv", kqa(label="Perhaps"))], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(InputError, match="kqa: name one file"):
+        convert_data("kqa", [], tmp_path / "out")
+    with pytest.raises(InputError, match="name two files or folders"):
+        convert_data("llmeval2", llmeval2_files(tmp_path, [llmeval2()])[:1], tmp_path / "out")
