@@ -1,6 +1,5 @@
 """One target per answer: what physicians and teachers say of it, joined."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal, NamedTuple
@@ -114,7 +113,6 @@ def label_answers(
 def changes(labels: Mapping[AnswerKey, Label], questions: Mapping[str, Question]) -> dict[str, Any]:
     """Changes by calibration in the labels that teachers gave: levels, and usable answers by category."""
     taught = {key: label for key, label in labels.items() if label.copied is not None}
-    table = Counter((label.copied, label.level) for label in taught.values())
     categories = sorted({questions[key.question_id].category for key in taught})
     by_category = {
         category: [label for key, label in taught.items() if questions[key.question_id].category == category]
@@ -123,10 +121,6 @@ def changes(labels: Mapping[AnswerKey, Label], questions: Mapping[str, Question]
     return {
         **_usable(taught.values()),
         "other_level": sum(label.copied != label.level for label in taught.values()),
-        "levels_before_after": {
-            str(before): {str(after): table[before, after] for after in range(1, LEVELS + 1)}
-            for before in range(1, LEVELS + 1)
-        },
         "by_category": {category: _usable(labels) for category, labels in by_category.items()},
     }
 

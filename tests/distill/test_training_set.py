@@ -131,7 +131,6 @@ def test_a_teacher_is_calibrated_before_it_is_copied(lenient) -> None:
     assert changed["other_level"] == sum(line.level != min(5, truth[name] + 1) for name, line in taught.items())
     assert changed["usable_before"] == sum(truth[name] >= 3 for name in taught)
     assert changed["usable_after"] == sum(line.level >= 4 for line in taught.values())
-    assert sum(sum(row.values()) for row in changed["levels_before_after"].values()) == 100
     assert copied.summary["calibration"]["teachers"]["gpt"]["why"] == "calibration is switched off"
 
 
