@@ -19,7 +19,7 @@ from medjudge.benchmark.published import (
     value_of,
 )
 from medjudge.files import json_lines, parse_json
-from medjudge.records import MOST_ITEMS, Question, RubricItem
+from medjudge.records import MOST_ITEMS, AnswerKey, Question, RubricItem
 
 HEALTHBENCH = "healthbench"
 """The writer of the completions of the meta-evaluation, whom the file does not name."""
@@ -214,7 +214,7 @@ def _add_halluqa(
     asked.append(question_of(name, "QA", prompt, "zh", reference=_reference(right, "zh")))
     read.answer(name, model, text)
     level = None if verdict == _NO_VERDICT else LEVELS[not verdict]
-    read.judgment(name, model, level, f"is_hallucination is {_NO_VERDICT}")
+    read.judgment(AnswerKey(name, model, 0), level, f"is_hallucination is {_NO_VERDICT}")
     if level is None:
         read.odd(place, f"{_NO_VERDICT}: the judgment has no score", about_score=True)
 
@@ -328,7 +328,7 @@ def read_disc_medllm(paths: Sequence[Path]) -> PublishedSet:
             raise ValueError(f"{model} and this id occur a second time; remove one of the two")
         seen.add((name, model))
         read.answer(name, model, "\n\n".join(f"{_SPEAKERS[speaker]}：{text}" for speaker, text in turns))
-        read.judgment(name, model, accuracy, raw=scores)
+        read.judgment(AnswerKey(name, model, 0), accuracy, raw=scores)
         if accuracy != int(accuracy):
             read.odd(place, f"Accuracy is {accuracy:g}; read as level {int(accuracy)}", about_score=True)
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from medjudge.benchmark.published import PublishedSet, answer_of, most_frequent, question_of, read_entries
 from medjudge.errors import InputError
 from medjudge.files import read_json, read_text
-from medjudge.records import Answer, Question
+from medjudge.records import Answer, AnswerKey, Question
 from medjudge.scheme import Category, Scheme
 
 RATER = "llmeval2-person"
@@ -84,7 +84,7 @@ def read_llmeval2(people: Path, gpt4: Path) -> PublishedSet:
                 read.odd(f"{files[0]}, [{number}]", _NONE, about_score=True)
             else:
                 read.score(*key, RATER, level)
-            read.judgment(*key, by_gpt4[key].level, _NO_SCORE)
+            read.judgment(AnswerKey(*key, 0), by_gpt4[key].level, _NO_SCORE)
             if by_gpt4[key].level is None:
                 read.odd(f"{files[1]}, [{list(by_gpt4).index(key)}]", _NONE, about_score=True)
     most_frequent(read, asked, "models were asked in different wordings; the most frequent one is kept")

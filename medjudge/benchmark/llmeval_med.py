@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from medjudge.benchmark.published import Oddity, PublishedSet, read_entries
 from medjudge.errors import InputError
 from medjudge.files import read_json
-from medjudge.records import Question
+from medjudge.records import AnswerKey, Question
 from medjudge.rubrics.verdict import read_verdict
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
@@ -91,7 +91,8 @@ def read_llmeval_scores(paths: list[Path], model: str, judge: str, scheme: Schem
             what = f"recorded score {level}, but the judge's reply ends in the verdict {verdict}"
             read.odd(place, what, about_score=True)
         missing = f"no score in the file: {problem}"
-        read.judgment(question.id, model, level, missing, reply, judge, sample, rounds[question.id, sample])
+        key = AnswerKey(question.id, model, sample)
+        read.judgment(key, level, missing, reply, judge, rounds[question.id, sample])
 
     for path in paths:
         _read(path, scheme, add)

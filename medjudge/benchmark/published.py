@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from medjudge.files import first_problem
 from medjudge.item_records import ItemScore
-from medjudge.records import Answer, ErrorKind, Judgment, PhysicianScore, Question
+from medjudge.records import Answer, AnswerKey, ErrorKind, Judgment, PhysicianScore, Question
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.tables.columns import Problems, read_rows
 
@@ -69,13 +69,11 @@ class PublishedSet:
 
     def judgment(
         self,
-        question_id: str,
-        model: str,
+        key: AnswerKey,
         score: float | None,
         missing: str = "",
         raw: str | None = None,
         judge: str = TEACHER,
-        sample: int = 0,
         round: int = 1,
     ) -> None:
         """Add a judge's judgment of an answer.
@@ -88,9 +86,7 @@ class PublishedSet:
         scored = score is not None
         self.judgments.append(
             Judgment(
-                question_id=question_id,
-                model=model,
-                sample=sample,
+                **key._asdict(),
                 judge=judge,
                 round=round,
                 score=None if score is None else int(score),
