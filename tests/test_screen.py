@@ -125,6 +125,7 @@ def test_an_unexpected_error_is_in_the_log_with_its_traceback(tmp_path: Path) ->
     assert "ZeroDivisionError: division by zero" in (run.path / "log.txt").read_text()
 
 
+@pytest.mark.slow
 def test_eval_quiet_verbose_and_log(medjudge: Callable, tmp_path: Path) -> None:
     command = ["eval", "--judge", "similarity", "--limit", 2, "--run", "run"]
     quiet = medjudge(*command, "--quiet")

@@ -45,6 +45,7 @@ def test_eval_runs_on_the_sample_offline_and_without_a_key(medjudge, tmp_path) -
     assert "never validated" in again.stdout
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_and_judges_nothing_twice(medjudge, tmp_path) -> None:
     command = ("eval", "--judge", "similarity", "--limit", "10")
     assert medjudge(*command).returncode == 0
@@ -121,6 +122,7 @@ def test_a_missing_file_is_named_before_the_libraries_of_models_are_loaded() -> 
         refused(done, "none.jsonl")
 
 
+@pytest.mark.slow
 def test_answers_of_several_files_are_judged_together(medjudge, jsonl) -> None:
     questions = jsonl("questions.jsonl", SAMPLE_QUESTION)
     files = [jsonl(f"{name}.jsonl", {"question_id": "q1", "model": name, "text": "4 g"}) for name in ("a", "b")]
@@ -158,6 +160,7 @@ def test_a_run_folder_is_enough_and_each_printed_command_works(
     refused(medjudge("eval", "my run", "--limit", "1"), "holds other questions")
 
 
+@pytest.mark.slow
 def test_eval_says_whose_answers_are_to_come(medjudge, tiny_lm) -> None:
     done = medjudge(
         "eval", "--model", tiny_lm, "--limit", "1", "--samples", "1", "--max-new-tokens", "3", "--judge", "similarity"
@@ -165,6 +168,7 @@ def test_eval_says_whose_answers_are_to_come(medjudge, tiny_lm) -> None:
     assert "1 questions, answers from 1 model to come; the judge can read 1 of these" in done.stderr
 
 
+@pytest.mark.slow
 def test_what_is_answered_and_judged_loads_no_model(medjudge, tiny_lm, monkeypatch) -> None:
     asked = ("eval", "--model", tiny_lm, "--limit", "1", "--samples", "1", "--max-new-tokens", "3")
     first = medjudge(*asked, "--judge", "similarity", "--json")
@@ -191,6 +195,7 @@ def test_nothing_is_written_where_the_input_is_wrong(medjudge, jsonl, tmp_path) 
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_a_run_of_another_benchmark_is_not_mixed_up(medjudge, jsonl) -> None:
     assert medjudge("eval", "--run", "here", "--limit", "3").returncode == 0
     refused(medjudge("eval", "--run", "here", "--limit", "4"), "holds other questions", "--run")
@@ -264,6 +269,7 @@ def test_local_is_the_variable_then_the_newest_validated_judge_then_the_built_in
     assert judge_of() == "quickstart"  # only the mark kept it back
 
 
+@pytest.mark.slow
 def test_the_first_line_of_an_eval_names_the_judge_its_training_and_its_status(medjudge, tmp_path) -> None:
     done = medjudge("eval", "--judge", "local", "--limit", 1)
     card = json.loads((built_in_folder() / "judge.json").read_text())
@@ -277,6 +283,7 @@ def test_the_first_line_of_an_eval_names_the_judge_its_training_and_its_status(m
     )
 
 
+@pytest.mark.slow
 def test_the_first_line_on_a_terminal_is_about_the_judge_and_comes_before_it_is_loaded(tmp_path) -> None:
     reader, terminal = os.openpty()
     command = [sys.executable, "-m", "medjudge.cli", "eval", "--judge", "similarity", "--limit", "1"]
@@ -294,6 +301,7 @@ def test_the_first_line_on_a_terminal_is_about_the_judge_and_comes_before_it_is_
     assert sum(line.startswith("judge similarity (") for line in lines) == 1
 
 
+@pytest.mark.slow
 def test_report_prints_the_papers_columns_and_writes_one_escaped_page(medjudge, jsonl, tmp_path) -> None:
     evil = "<script>alert(1)</script><img src=x onerror=alert(2)>"
     questions = jsonl("questions.jsonl", {**SAMPLE_QUESTION, "prompt": evil, "reference": evil, "subcategory": evil})
@@ -354,6 +362,7 @@ def test_answer_then_eval_with_a_model(medjudge, tiny_lm, tmp_path) -> None:
     assert sorted(run.answers_file.read_bytes().splitlines()) == sorted(before.splitlines())
 
 
+@pytest.mark.slow
 def test_two_judges_of_one_name_are_not_mixed_up(medjudge, tmp_path) -> None:
     for place in ("a", "b"):
         shutil.copytree(similarity_folder(), tmp_path / place / "mine")

@@ -194,6 +194,7 @@ def test_distill_refuses_two_answers_of_one_name_and_too_few_conversations(medju
     assert not (tmp_path / "data").exists()
 
 
+@pytest.mark.slow
 def test_a_local_judge_teaches_only_where_it_is_named(medjudge, sample_run) -> None:
     assert medjudge("eval", "--judge", "similarity", "--limit", "12").returncode == 0
     refused(medjudge("distill", "runs/sample", "--out", "data"), "nothing to distil")

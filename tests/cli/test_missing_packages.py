@@ -43,6 +43,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("judge", "missing"),
     [
@@ -58,6 +59,7 @@ def test_eval_names_what_to_install_and_writes_nothing(tmp_path, judge, missing)
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_quickstart_names_what_to_install_and_leaves_no_folder(tmp_path) -> None:
     done = run(tmp_path, "quickstart")
     assert done.returncode == 2, done.stderr

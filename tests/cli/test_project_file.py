@@ -23,6 +23,7 @@ def project(tmp_path: Path) -> Callable[..., None]:
     return write
 
 
+@pytest.mark.slow
 def test_a_study_from_the_file_to_the_verdict(medjudge: Callable, tmp_path: Path, tiny_similarity: Path) -> None:
     for name in ("mine", "other"):
         shutil.copytree(tiny_similarity, tmp_path / "judges" / name)
@@ -105,6 +106,7 @@ def test_the_command_line_and_the_environment_choose_the_server(
     assert len(server.asked) > before
 
 
+@pytest.mark.slow
 def test_commands_read_the_file_and_options_override_it(medjudge: Callable, project: Callable, tmp_path: Path) -> None:
     project(judges=["similarity"], run="runs/mine", eval={"limit": 2})
     done = medjudge("eval")

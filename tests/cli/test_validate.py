@@ -143,6 +143,7 @@ def test_the_gate_decides_what_eval_and_report_say(
     assert json.loads(medjudge("report", "third", "--json").stdout)["validation_status"]
 
 
+@pytest.mark.slow
 def test_probes_are_kept_and_not_judged_again(validate, sample_run, judge_folder, physicians) -> None:
     physicians()
     options = ("--judge", judge_folder, "--probes", "--probe-answers", 8, "--json")
@@ -247,6 +248,7 @@ def test_unscored_answers_are_listed_first_and_those_that_physicians_scored_are_
         defer(run, "j", 1)
 
 
+@pytest.mark.slow
 def test_ids_that_match_nothing_are_named_and_the_validation_of_a_changed_judge_is_stale(
     medjudge, validate, sample_run, judge_folder, physicians
 ) -> None:

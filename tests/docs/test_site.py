@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from pages import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -105,6 +105,7 @@ def as_an_ordinary_user() -> Iterator[None]:
         libc.capset(ctypes.byref(header), ctypes.byref(sets))
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, medjudge: Callable) -> None:
     assert medjudge(*EVAL).returncode in (0, 1)
     run = tmp_path / "run"
@@ -127,6 +128,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, medjudge: Call
     assert {file: file.read_bytes() for file in run.rglob("*") if file.is_file()} == before
 
 
+@pytest.mark.slow
 def test_of_two_writers_the_second_is_refused_and_the_first_loses_nothing(
     tmp_path: Path, chat_server: Callable
 ) -> None:
@@ -200,6 +202,7 @@ def test_a_signal_ends_a_run_in_one_line_and_the_same_command_goes_on(
     assert len(server.asked) <= len(lines) + 2  # only what was in flight is sent again
 
 
+@pytest.mark.slow
 def test_memory_that_runs_out_keeps_what_was_judged(
     medjudge: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,6 +247,7 @@ def test_a_judge_replaced_during_a_run_does_not_take_over_its_judgments(
         judge_answers(run, resolve_judge(str(folder)), ON_CPU, only)
 
 
+@pytest.mark.slow
 def test_a_clock_that_was_set_back_loses_nothing(
     medjudge: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ def test_a_judge_that_cannot_be_loaded_leaves_no_run_folder_behind(tmp_path: Pat
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["answer", "eval"])
 def test_a_model_that_cannot_be_loaded_leaves_no_run_folder_behind(
     command: str, tmp_path: Path, tiny_lm: Path, medjudge: Callable

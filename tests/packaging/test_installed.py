@@ -73,6 +73,7 @@ def test_a_wheel_holds_recipes_and_configs(wheel_path, tmp_path) -> None:
     assert all(file.is_relative_to(package.parent) for file in files)
 
 
+@pytest.mark.slow
 def test_an_sdist_installs_with_recipes_and_configs(tmp_path) -> None:
     source = unpacked_sdist(tmp_path)
     (package, *files) = looked_up(str(source), tmp_path)  # as unpacked

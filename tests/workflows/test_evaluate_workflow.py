@@ -31,6 +31,7 @@ def test_evaluate_returns_the_rates_that_it_writes_and_prints_them(tiny_similari
     assert "<th>OP</th>" in html
 
 
+@pytest.mark.slow
 def test_a_name_of_a_model_is_escaped(jsonl, tmp_path) -> None:
     question = {
         "id": "q1",
@@ -59,6 +60,7 @@ def test_a_scheme_is_chosen_by_name(jsonl, tiny_similarity, tmp_path) -> None:
     assert result.run.scheme().name == "consumer-health"
 
 
+@pytest.mark.slow
 def test_a_model_answers_and_the_report_has_one_leaderboard(tiny_lm, tmp_path) -> None:
     answering = AnswerOptions(samples=2, max_new_tokens=4, device="cpu")
     answered = medjudge.answer_questions(models=[str(tiny_lm)], limit=2, run=tmp_path / "run", options=answering)

@@ -51,6 +51,7 @@ def yaml_panel(folder: Path, text: str, name: str = "jury") -> str:
     return f"panel:{folder / f'{name}.yaml'}"
 
 
+@pytest.mark.slow
 def test_a_panel_is_the_mean_of_its_members_and_is_compared_with_each(medjudge, scored_run: Run) -> None:
     # What a version before wrote is ignored.
     (scored_run.path / "panels").mkdir()
@@ -106,6 +107,7 @@ def test_a_member_that_fails_is_left_out_and_too_few_members_give_no_score(
     assert record["members"][1]["left_out"] == {"refused by the server or the model": 10}
 
 
+@pytest.mark.slow
 def test_members_judge_as_if_alone_and_nothing_is_judged_or_paid_for_twice(
     medjudge, chat_server, tiny_similarity: Path, tmp_path: Path
 ) -> None:

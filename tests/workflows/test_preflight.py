@@ -56,6 +56,7 @@ def test_eval_refuses_before_it_writes_anything(medjudge, jsonl, tmp_path) -> No
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_only_answered_questions_are_used_where_asked(medjudge, jsonl) -> None:
     questions = jsonl("questions.jsonl", *[{**QUESTION, "id": name, "group": name} for name in ("q1", "q2", "q3")])
     answers = jsonl("answers.jsonl", {"question_id": "q2", "model": "m", "text": "4 g"})

@@ -38,6 +38,7 @@ def test_the_api_is_complete() -> None:
     assert stations | {"write_report", "load_judge"} <= set(medjudge.__all__)
 
 
+@pytest.mark.slow
 def test_the_api_loads_where_no_extra_is_installed() -> None:
     code = (
         "import sys\n"
@@ -55,6 +56,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = medjudge.nothing
 
 
+@pytest.mark.slow
 def test_the_example_of_the_readme_runs(tmp_path, monkeypatch, capsys) -> None:
     block = re.search(r"<!-- python-example -->\n```python\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
     assert block is not None

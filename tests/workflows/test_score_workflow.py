@@ -30,6 +30,7 @@ def test_one_answer_gives_one_score_and_a_list_a_list_in_its_order(judge) -> Non
     assert judge.score(QUESTION, [], reference=REFERENCE) == []
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_the_benchmark(judge, tmp_path) -> None:
     evaluation = medjudge.evaluate("sample", judge="similarity", limit=2, run=tmp_path / "run")
     run = Run(tmp_path / "run")
@@ -68,6 +69,7 @@ def test_a_category_or_language_that_the_scheme_lacks_is_refused(judge) -> None:
         judge.score(" ", "4 g")
 
 
+@pytest.mark.slow
 def test_the_built_in_judge_is_loaded_by_its_name_and_reads_chinese_references() -> None:
     judge = medjudge.load_judge("built-in", device="cpu")
     assert judge.name == "built-in"

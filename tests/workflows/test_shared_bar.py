@@ -32,6 +32,7 @@ def bars(sample_run: Path, tiny_similarity: Path, monkeypatch: pytest.MonkeyPatc
     return [part for part in re.split(r"[\r\n]+", screen.getvalue()) if "%" in part]
 
 
+@pytest.mark.slow
 def test_probes_share_a_bar(sample_run: Path, tiny_similarity: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = bars(sample_run, tiny_similarity, monkeypatch)
     assert {part.split()[0] for part in shown} <= {"probe", "probes:"}
