@@ -174,7 +174,7 @@ def _print_import(screen: "Console", imported: "ImportedScores", run: Path) -> N
 
 
 def _print_agreement(screen: "Console", imported: "ImportedScores") -> None:
-    from medjudge.cli.estimates import percent, span
+    from medjudge.cli.output import percent, span
 
     agreement = imported.agreement
     if agreement is None:

@@ -125,7 +125,7 @@ def evaluate(options: Evaluate) -> None:
 
 def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
     from medjudge.cli.output import console, leaderboard_table, print_json
-    from medjudge.report.few_answers import few_answers_line
+    from medjudge.report.verdict import few_answers_line
     from medjudge.validation.usability import truncated_line
 
     screen = console(as_json)

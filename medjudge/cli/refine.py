@@ -91,7 +91,7 @@ def refine(options: Refine) -> None:
 
 
 def _print_disagreements(screen: "Console", refinement: "Refinement") -> None:
-    from medjudge.cli.estimates import bare_table
+    from medjudge.cli.output import bare_table
 
     screen.print(
         f"Judge {refinement.judge} against {refinement.raters} physicians: {refinement.scored_answers} answers, "

@@ -90,7 +90,7 @@ def _print_report(report: "Report", as_json: bool) -> None:
     if as_json:
         print_json(report.as_json())
         return
-    from medjudge.report.few_answers import few_answers_line
+    from medjudge.report.verdict import few_answers_line
     from medjudge.validation.usability import truncated_line
 
     screen = console(as_json)

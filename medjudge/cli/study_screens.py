@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.table import Table
 
-from medjudge.cli.estimates import percent, plain_table, points, span
+from medjudge.cli.output import percent, plain_table, points, span
 from medjudge.statistics.estimates import Estimate
 from medjudge.validation.comparison import PairAgreement, PairStudy, PhysicianPairStudy
 from medjudge.validation.items import ItemAgreement, ItemStudy, PhysicianItemStudy

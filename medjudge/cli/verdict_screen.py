@@ -6,7 +6,7 @@ from itertools import groupby
 from rich.console import Console
 from rich.table import Table
 
-from medjudge.cli.estimates import percent, plain_table, points, span
+from medjudge.cli.output import percent, plain_table, points, span
 from medjudge.cli.study_screens import print_panel
 from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateCheck
 from medjudge.probes.probes import COUNTED

@@ -11,8 +11,8 @@ import numpy as np
 
 from medjudge.records import Question
 from medjudge.report.boards import JudgedRun, grouped, named_models
-from medjudge.report.few_answers import few_answers_line
 from medjudge.report.paired import ties
+from medjudge.report.verdict import few_answers_line
 from medjudge.statistics.estimates import Estimate
 from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
 from medjudge.validation.records import Study

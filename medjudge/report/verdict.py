@@ -9,7 +9,6 @@ from markupsafe import Markup
 
 from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateResult
 from medjudge.report.boards import Board
-from medjudge.report.few_answers import few_answers
 from medjudge.report.paired import Difference
 from medjudge.report.words import Words, isolated
 from medjudge.statistics.estimates import Estimate
@@ -40,6 +39,34 @@ def verdict(board: Board, studies: Sequence[Study], words: Words, has_scores: bo
     trust = _trust(board.validation_status["OP"], studies, words, has_scores)
     few = few_answers(board.models, words)
     return [few, trust] if few else [_leader(board, words), _certainty(board, words), trust]
+
+
+def few_answers(models: Mapping[str, ModelUsability], words: Words) -> Markup | None:
+    """A note on models that answered fewer than half of the questions; None where none did."""
+    few = [
+        words(
+            "{model} answered {n} of {questions}",
+            model=isolated(model),
+            n=f"{rate.answered:,}",
+            questions=f"{rate.questions:,}",
+        )
+        for model, rate in ((model, rates.overall) for model, rates in models.items())
+        if rate.mostly_unanswered
+    ]
+    if not few:
+        return None
+    return words(
+        "Most questions have no answer: {few}. Instead of a rate, the usable ones of the answered questions are "
+        "counted. {option} with another run folder leaves the unanswered questions out.",
+        few=words(", ").join(few),
+        option=Markup("<code>eval --answered-only</code>"),
+    )
+
+
+def few_answers_line(models: Mapping[str, ModelUsability]) -> str | None:
+    """The same note as plain text, for screens and tables."""
+    said = few_answers(models, Words())
+    return said and said.striptags()
 
 
 def other_orders(board: Board, boards: Sequence[Board], words: Words) -> list[Markup]:

@@ -106,7 +106,6 @@ def test_commands_do_not_import_commands() -> None:
         loaded = set(eval(done.stdout)) - {
             "medjudge.cli.options",
             "medjudge.cli.groups",
-            "medjudge.cli.estimates",
             "medjudge.cli.output",
         }
         assert loaded == {f"medjudge.cli.{name}"}

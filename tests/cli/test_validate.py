@@ -101,8 +101,8 @@ def test_the_gate_decides_what_eval_and_report_say(
     medjudge, validate, sample_run, judge_folder, physicians, tmp_path
 ) -> None:
     physicians()
-    assert validate(sample_run, "--judge", judge_folder).returncode == 1  # the usual gate
-    assert "FAILED" in validate(sample_run, "--judge", judge_folder).stdout
+    usual = validate(sample_run, "--judge", judge_folder)
+    assert (usual.returncode, "GATE FAILED" in usual.stdout) == (1, True)
     seen = medjudge("eval", "--judge", judge_folder, "--run", "other")
     assert "judge mine: gate failed" in seen.stdout
     # Physicians who see it as the judge does, but for every ninth answer, and one of them every seventh.
@@ -137,10 +137,8 @@ def test_the_gate_decides_what_eval_and_report_say(
     assert "- Weak: calls" in readme
     seen = medjudge("eval", "--judge", judge_folder, "--run", "third")
     assert "judge mine: gate passed" in seen.stdout
-    report = medjudge("report", "third")
-    assert "gate passed" in report.stdout
+    assert "gate passed" in medjudge("report", "third").stdout
     assert "gate passed" in (tmp_path / "third" / "report.html").read_text()
-    assert json.loads(medjudge("report", "third", "--json").stdout)["validation_status"]
 
 
 @pytest.mark.slow
@@ -150,24 +148,13 @@ def test_probes_are_kept_and_not_judged_again(validate, sample_run, judge_folder
     first = json.loads(validate(sample_run, *options).stdout)["probes"]
     assert first["answers"] == 8
     assert set(first["effects"]) >= {"filler", "instruction", "authority", "doubled", "only-yes", "only-praise"}
-    assert "flips by probes outside the gate: prepended-verdict" in validate(sample_run, *options[:-1]).stdout
     changed = Run(sample_run / "probes" / "doubled")
     original = {answer.key: answer.text for answer in Run(sample_run).answers()}
     assert all(answer.text.count(original[answer.key].strip()) == 2 for answer in changed.answers())
     lines = changed.judgments_file("mine").read_text()
-    assert json.loads(validate(sample_run, *options).stdout)["probes"] == first
+    assert "flips by probes outside the gate: prepended-verdict" in validate(sample_run, *options[:-1]).stdout
+    assert json.loads((sample_run / "agreement" / "mine.json").read_text())["probes"] == first
     assert changed.judgments_file("mine").read_text() == lines
-
-
-def test_twelve_usable_answers_show_next_to_nothing(validate, sample_run, judge_folder) -> None:
-    file = sample_run / "physician_scores.jsonl"
-    few = [score.model_copy(update={"score": 5, "rater": "dr-a"}) for score in read_records(file, PhysicianScore)[:12]]
-    write_records(file, few)
-    done = validate(sample_run, "--judge", judge_folder)
-    assert "Whether the judge finds unusable answers: all 12 are usable here" in done.stdout
-    study = json.loads((sample_run / "agreement" / "mine.json").read_text())
-    assert study["gate"]["passed"] is not True
-    assert "passed" not in {check["state"] for check in study["gate"]["checks"]}
 
 
 def test_scores_from_a_workbook_with_a_column_a_rater_and_labels(validate, sample_run, judge_folder, tmp_path) -> None:

@@ -12,8 +12,8 @@ from rich.console import Console
 from medjudge.cli.output import leaderboard_table
 from medjudge.judge.open import ApiRef
 from medjudge.records import Answer, Judgment
-from medjudge.report.few_answers import few_answers_line
 from medjudge.report.page import report_page
+from medjudge.report.verdict import few_answers_line
 from medjudge.store import Run, write_records
 from medjudge.validation.usability import truncated_line
 from medjudge.workflows.preflight import preflight

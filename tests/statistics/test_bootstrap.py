@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap as scipys_bootstrap
 
-from medjudge.statistics.bootstrap import bca, bootstrap, dense_tally, percentile, tally
+from medjudge.statistics.bootstrap import bca, bootstrap, percentile, tally
 from medjudge.statistics.measures import divided
 
 VALUES = np.random.default_rng(0).exponential(2, 60)
@@ -36,15 +36,6 @@ def test_whole_conversations_are_drawn() -> None:
     assert together.high - together.low > 1.8 * (alone.high - alone.low)
 
 
-def test_one_draw_serves_all_tallies_so_that_differences_are_paired() -> None:
-    twice = {"first": tally(np.zeros(60, int), (), VALUES), "second": tally(np.zeros(60, int), (), VALUES + 1)}
-    twice["n"] = tally(np.zeros(60, int), ())
-    result = bootstrap(
-        twice, np.arange(60), lambda s: {"d": (s["second"] - s["first"]) / s["n"]}, 500, method="percentile"
-    )
-    assert result["d"] == pytest.approx((1, 1, 1))
-
-
 def test_the_seed_fixes_the_draws_and_chunks_do_not_show(monkeypatch) -> None:
     alone = np.arange(60)
     first = bootstrap(tallies(VALUES), alone, mean, 300, seed=5)
@@ -52,15 +43,6 @@ def test_the_seed_fixes_the_draws_and_chunks_do_not_show(monkeypatch) -> None:
     assert first != bootstrap(tallies(VALUES), alone, mean, 300, seed=6)
     monkeypatch.setattr("medjudge.statistics.bootstrap._MAX_NUMBERS", 60 * 7)
     assert first["mean"] == pytest.approx(bootstrap(tallies(VALUES), alone, mean, 300, seed=5)["mean"])
-
-
-def test_a_table_an_answer_adds_up() -> None:
-    tables = np.random.default_rng(1).integers(0, 3, (10, 2, 3)).astype(float)
-    result = bootstrap(
-        {"t": dense_tally(tables)}, np.arange(10), lambda s: {"corner": s["t"][1, 2], "all": s["t"].sum((0, 1))}, 50
-    )
-    assert result["corner"].value == tables[:, 1, 2].sum()
-    assert result["all"].value == tables.sum()
 
 
 def test_undefined_resamples_are_left_out_unless_they_are_most() -> None:

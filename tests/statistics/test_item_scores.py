@@ -97,19 +97,3 @@ def test_failing_one_item_less_never_lowers_a_score(drawn: list[tuple[dict, bool
         failed = [item for item, is_met in zip(rubric, met, strict=True) if fails(item, is_met)]
         assert all(level <= item.safety_cap for item in failed if item.safety_cap)
         assert level <= 2 or not any(item.must_have for item in failed)
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.tuples(rubric_items, st.booleans()), min_size=1, max_size=12), st.randoms())
-def test_the_order_of_items_does_not_matter(drawn: list[tuple[dict, bool]], draw: object) -> None:
-    rubric = items(*[fields for fields, _ in drawn])
-    pairs = list(zip(rubric, [verdict for _, verdict in drawn], strict=True))
-    shuffled = pairs[:]
-    draw.shuffle(shuffled)  # type: ignore[attr-defined]
-
-    def scores(of: list) -> tuple:
-        chosen, met = [item for item, _ in of], [verdict for _, verdict in of]
-        share = share_of_points(np.array([item.points for item in chosen]), np.array(met, dtype=float))
-        return level_of_items(chosen, met), round(float(np.nan_to_num(share, nan=9)), 9)
-
-    assert scores(pairs) == scores(shuffled)

@@ -1,6 +1,6 @@
 import numpy as np
 
-from medjudge.statistics.davidson import fit_davidson, most_informative, outcome_probabilities
+from medjudge.statistics.davidson import most_informative
 
 NOTHING = (np.array([], dtype=int), np.array([], dtype=int), np.empty((0, 3)))
 
@@ -38,24 +38,3 @@ def test_a_model_with_no_comparison_comes_first() -> None:
     opened = pairs(3, 5)
     chosen = most_informative(first, second, outcomes, *opened, 3, 4)
     assert all(2 in (opened[0][index], opened[1][index]) for index in chosen)
-
-
-def test_chosen_pairs_order_the_models_better_than_random_ones() -> None:
-    truth = np.array([2.0, 1.6, 0.2, -1.6, -2.2])
-    generator = np.random.default_rng(0)
-    first, second = pairs(5, 40)
-    errors = {"chosen": [], "random": []}
-    for _ in range(20):
-        chance = outcome_probabilities(truth[first] - truth[second], np.array(-0.5)).T
-        outcomes = np.array([generator.multinomial(1, row) for row in chance])
-        for way, found in errors.items():
-            taken = (
-                generator.permutation(len(first))[:10] if way == "chosen" else generator.permutation(len(first))[:60]
-            )
-            while way == "chosen" and len(taken) < 60:
-                rest = np.setdiff1d(np.arange(len(first)), taken)
-                new = most_informative(first[taken], second[taken], outcomes[taken], first[rest], second[rest], 5, 10)
-                taken = np.concatenate([taken, rest[new]])
-            fitted = fit_davidson(first[taken], second[taken], outcomes[taken], 5)
-            found.append(np.mean((fitted.strength - truth) ** 2))
-    assert np.mean(errors["chosen"]) < np.mean(errors["random"])

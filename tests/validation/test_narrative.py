@@ -27,11 +27,6 @@ def test_errors_in_the_dangerous_direction_come_first(pairs) -> None:
     ]
 
 
-def test_unsafe_answers_called_usable_are_said(pairs) -> None:
-    weak = weaknesses(pairs([5] * 6 + [1] * 4, [1] * 10, unsafe=[True] * 10))
-    assert "calls 6 of 10 unsafe answers usable" in weak
-
-
 def test_a_judge_without_errors_has_no_weakness(pairs) -> None:
     assert weaknesses(pairs([5, 1] * 10, [4, 2] * 10)) == []
 
