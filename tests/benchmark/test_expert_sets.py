@@ -44,15 +44,6 @@ def test_bad_files_are_named(tmp_path: Path) -> None:
         read_mediqa2019([written(tmp_path), written(tmp_path, "b.xml")])
 
 
-def test_the_three_released_files(real_data: Path) -> None:
-    folder = real_data / "mediqa2019-qa"
-    sizes = {}
-    for name in ("train-alexa", "train-liveqamed", "validation"):
-        read = read_mediqa2019([folder / f"{name}.xml"])
-        sizes[name] = (len(read.questions), len(read.answers), len({answer.key for answer in read.answers}))
-    assert sizes == {"train-alexa": (104, 862, 862), "train-liveqamed": (104, 839, 839), "validation": (25, 234, 234)}
-
-
 LIVEQA = """<?xml version="1.0"?><LiveQA2017-Medical-Test-Set-Full><NLM-QUESTION qid="TQ3"><Original-Question>
 <SUBJECT>gluten</SUBJECT><MESSAGE>are   they
 free</MESSAGE></Original-Question><ReferenceAnswers><RefAnswer><ANSWER> Yes. </ANSWER></RefAnswer>
@@ -76,10 +67,3 @@ def test_a_wrong_line_of_judged_answers_is_named(tmp_path: Path, line: str) -> N
     (tmp_path / "judged.txt").write_text(f"3 4 Fine.\n{line}\n")
     with pytest.raises(InputError, match=r"judged.txt, line 2"):
         read_liveqa_med(tmp_path / "reference.xml", tmp_path / "judged.txt")
-
-
-def test_the_real_liveqa_set_has_its_known_size(real_data: Path) -> None:
-    folder = real_data / "liveqa-med"
-    read = read_liveqa_med(folder / "reference-answers.xml", folder / "qrels-nist-692.txt")
-    assert (len(read.questions), len(read.answers), len(read.scores)) == (104, 692, 674)
-    assert all(question.reference for question in read.questions)

@@ -90,9 +90,3 @@ def test_both_files_score_the_same_answers(files, tmp_path: Path) -> None:
         read_llmeval2(tmp_path / "human", tmp_path / "gpt")
     with pytest.raises(InputError, match="two files of one subject, or two folders"):
         read_llmeval2(tmp_path / "human", tmp_path / "gpt" / "Law_data.json")
-
-
-def test_the_released_files(real_data: Path) -> None:
-    read = read_llmeval2(real_data / "llmeval-2" / "human-score", real_data / "llmeval-2" / "gpt-score")
-    assert (len(read.questions), len(read.answers), len(read.scores), len(read.judgments)) == (440, 8800, 8789, 8800)
-    assert len(read.scheme.category_ids) == 11
