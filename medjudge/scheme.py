@@ -5,7 +5,6 @@ languages that the package does not have. The object holds all of these texts, s
 complete.
 """
 
-from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -163,10 +162,6 @@ class Scheme(_Data):
                 listed = ", ".join(f"'{name}'" for name in known)
                 return f'{field}: scheme {self.name} has {listed} (found "{value}")'
         return None
-
-    def with_rubrics(self, rubrics: Mapping[str, str]) -> "Scheme":
-        """A copy in which some rubrics, by `CATEGORY.language`, have other texts."""
-        return self.model_copy(update={"rubrics": {**self.rubrics, **rubrics}})
 
     def joined_with(self, other: "Scheme") -> "Scheme":
         """This scheme with the other's further categories behind its own.

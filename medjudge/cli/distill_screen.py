@@ -43,25 +43,13 @@ def _teachers(summary: dict[str, Any]) -> Iterator[str]:
             f"{both['other_level']:,}; usable by the teacher only {both['usable_by_teacher_only']:,}, by the "
             f"physicians only {both['usable_by_physicians_only']:,}"
         )
-    teachers, changed = summary["calibration"]["teachers"], summary["calibration"]["changed"]
-    for name, report in teachers.items():
+    for name, report in summary["calibration"]["teachers"].items():
         scored = ""
         if "answers" in report:
             scored = f"{report['answers']:,} answers in {report['conversations']:,} conversations"
         how = "calibrated" if report["applied"] else "copied as it is"
         on = f" on {scored}" if report["applied"] else f" ({report['why']}{f': {scored}' if scored else ''})"
         yield f"teacher {name}: {how}{on}{_held_out(report['held_out']) if 'held_out' in report else ''}"
-    if any(report["applied"] for report in teachers.values()):
-        categories = [
-            f"{name} {usable['usable_before']:,} to {usable['usable_after']:,} "
-            f"(expected {usable['usable_expected']:,.0f})"
-            for name, usable in changed["by_category"].items()
-        ]
-        yield (
-            f"calibration changed {changed['other_level']:,} of the teacher's {changed['answers']:,} levels; usable of "
-            f"{changed['answers']:,}: {changed['usable_before']:,} to {changed['usable_after']:,} (expected "
-            f"{changed['usable_expected']:,.0f}); {', '.join(categories)}"
-        )
 
 
 def _held_out(held_out: dict[str, dict[str, Estimate]]) -> str:

@@ -10,7 +10,7 @@ from medjudge.distill.calibrate import NOT_CALIBRATED, Calibration, calibrate_te
 from medjudge.errors import InputError
 from medjudge.records import CONSTRUCTED, AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.rounds import binding_by_answer, expected_of, level_of
-from medjudge.scale import LEVELS, USABLE_FROM, consensus, median_level
+from medjudge.scale import LEVELS, consensus, median_level
 
 Physicians = Mapping[AnswerKey, Mapping[str, int]]
 """Answer -> rater -> level."""
@@ -19,14 +19,13 @@ Teachers = Mapping[str, Mapping[AnswerKey, Sequence[Judgment]]]
 
 
 class Label(NamedTuple):
-    """The target of one answer. `copied` is the level that its teachers give without calibration."""
+    """The target of one answer."""
 
     level: int
     probabilities: np.ndarray
     source: Literal["physician", "constructed", "teacher"]
     scored_by: list[str]
     rationale: str | None
-    copied: int | None
 
 
 class Labels(NamedTuple):
@@ -110,30 +109,6 @@ def label_answers(
     return Labels(labels, {name: calibration.report for name, calibration in maps.items()})
 
 
-def changes(labels: Mapping[AnswerKey, Label], questions: Mapping[str, Question]) -> dict[str, Any]:
-    """Changes by calibration in the labels that teachers gave: levels, and usable answers by category."""
-    taught = {key: label for key, label in labels.items() if label.copied is not None}
-    categories = sorted({questions[key.question_id].category for key in taught})
-    by_category = {
-        category: [label for key, label in taught.items() if questions[key.question_id].category == category]
-        for category in categories
-    }
-    return {
-        **_usable(taught.values()),
-        "other_level": sum(label.copied != label.level for label in taught.values()),
-        "by_category": {category: _usable(labels) for category, labels in by_category.items()},
-    }
-
-
-def _usable(labels: Collection[Label]) -> dict[str, Any]:
-    return {
-        "answers": len(labels),
-        "usable_before": sum(label.copied is not None and label.copied >= USABLE_FROM for label in labels),
-        "usable_after": sum(label.level >= USABLE_FROM for label in labels),
-        "usable_expected": round(float(sum(label.probabilities[USABLE_FROM - 1 :].sum() for label in labels)), 1),
-    }
-
-
 def _mapped(
     calibration: Calibration, rounds: Mapping[AnswerKey, Sequence[Judgment]], questions: Mapping[str, Question]
 ) -> dict[AnswerKey, np.ndarray]:
@@ -149,16 +124,15 @@ def _by_physicians(levels: Mapping[str, int], rounds: Mapping[str, Sequence[Judg
     level = consensus(levels.values())
     probabilities = np.eye(LEVELS)[np.array(list(levels.values())) - 1].mean(axis=0)
     source: Literal["constructed", "physician"] = "constructed" if CONSTRUCTED in levels else "physician"
-    return Label(level, probabilities, source, list(levels), _rationale(rounds, level), None)
+    return Label(level, probabilities, source, list(levels), _rationale(rounds, level))
 
 
 def _by_teachers(rounds: Mapping[str, Sequence[Judgment]], after: Mapping[str, np.ndarray]) -> Label:
     judgments = [judgment for its_rounds in rounds.values() for judgment in its_rounds]
-    copied = level_of(judgments)
     probabilities = np.mean([after.get(name, soft_label(its_rounds)) for name, its_rounds in rounds.items()], axis=0)
-    level = median_level(probabilities) if after else copied
+    level = median_level(probabilities) if after else level_of(judgments)
     scored_by = [f"{judgment.judge}, round {judgment.round}" for judgment in judgments]
-    return Label(level, probabilities, "teacher", scored_by, _rationale(rounds, level), copied)
+    return Label(level, probabilities, "teacher", scored_by, _rationale(rounds, level))
 
 
 def _rationale(rounds: Mapping[str, Sequence[Judgment]], level: int) -> str | None:

@@ -13,7 +13,6 @@ from medjudge.distill.labels import (
     Label,
     Physicians,
     Teachers,
-    changes,
     label_answers,
     physicians_by_answer,
     teachers_by_answer,
@@ -132,7 +131,7 @@ def build_training_set(sources: ScoredAnswers, options: TrainingSetOptions = Tra
         ),
         "answers_with_several_raters": sum(len(levels) > 1 for levels in physicians.values()),
         "raters": dict(Counter(rater for levels in physicians.values() for rater in levels if rater != CONSTRUCTED)),
-        "calibration": {"teachers": labels.teachers, "changed": changes(labels.by_answer, by_id)},
+        "calibration": {"teachers": labels.teachers},
     }
     return TrainingSet(train, validation, summary)
 

@@ -126,11 +126,6 @@ def test_a_teacher_is_calibrated_before_it_is_copied(lenient) -> None:
     kept = [line for line in taught.values() if line.rationale]
     assert all(line.rationale == f"a reason for {line.level}" for line in kept)
     assert len(kept) < sum(line.rationale is not None for line in lines_by_id(copied).values())
-    changed = training_set.summary["calibration"]["changed"]
-    assert changed["answers"] == changed["by_category"]["MTG"]["answers"] == 100
-    assert changed["other_level"] == sum(line.level != min(5, truth[name] + 1) for name, line in taught.items())
-    assert changed["usable_before"] == sum(truth[name] >= 3 for name in taught)
-    assert changed["usable_after"] == sum(line.level >= 4 for line in taught.values())
     assert copied.summary["calibration"]["teachers"]["gpt"]["why"] == "calibration is switched off"
 
 

@@ -35,13 +35,13 @@ def refusal(folder: Path, scheme: Scheme) -> str:
 
 def test_another_rubric_of_a_trained_category_is_refused(tmp_path: Path) -> None:
     folder = judge_folder(tmp_path / "j", ("MK",))
-    changed = LLMEVAL_MED.with_rubrics({"MK.zh": "知识\n\n- 5分：对"})
+    changed = LLMEVAL_MED.model_copy(update={"rubrics": LLMEVAL_MED.rubrics | {"MK.zh": "知识\n\n- 5分：对"}})
     assert "trained with another rubric MK.zh than scheme llmeval-med has" in refusal(folder, changed)
 
 
 def test_rubrics_that_it_never_saw_are_not_compared(tmp_path: Path) -> None:
     folder = judge_folder(tmp_path / "j", ("MK",))
-    other = LLMEVAL_MED.with_rubrics({"MTG.en": "Letters\n\n- 5: good"})
+    other = LLMEVAL_MED.model_copy(update={"rubrics": LLMEVAL_MED.rubrics | {"MTG.en": "Letters\n\n- 5: good"}})
     sixth = Category(id="NUT", title={"en": "Nutrition", "zh": "营养"})
     rubrics = {**LLMEVAL_MED.rubrics, "NUT.en": "N\n\n- 5: a", "NUT.zh": "N\n\n- 5分：a"}
     more = LLMEVAL_MED.model_copy(update={"categories": (*LLMEVAL_MED.categories, sixth), "rubrics": rubrics})

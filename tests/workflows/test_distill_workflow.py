@@ -79,7 +79,9 @@ def subject_run(folder: Path, subject: str, rubric: str | None = None) -> Path:
         PhysicianScore(question_id=answer.question_id, model=answer.model, rater="p", score=5 if number % 2 else 1)
         for number, answer in enumerate(answers)
     ]
-    run.write_questions(questions, scheme if rubric is None else scheme.with_rubrics({f"{subject}.zh": rubric}))
+    run.write_questions(
+        questions, scheme if rubric is None else scheme.model_copy(update={"rubrics": {f"{subject}.zh": rubric}})
+    )
     write_records(run.answers_file, answers)
     write_records(run.physicians_file, scores)
     return run.path
