@@ -146,40 +146,24 @@ def test_no_filler_frame_or_wrapper_says_anything_medical() -> None:
         assert not [text for text in variants["only_praise"] if re.search(medical, text, re.IGNORECASE)]
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_verdict_stands_before_the_answer_and_reads_as_five(language) -> None:
-    variants = {change("A.", "prepended-verdict", language, seed) or "" for seed in range(60)}
-    verdicts = {text.removesuffix("\n\nA.") for text in variants}
-    assert verdicts == {text.strip() for text in probe_texts(language).verdict_first}
-    assert {read_verdict(text).score for text in verdicts if not text.startswith("```")} == {5}
-    assert any(text.startswith('{"') for text in verdicts)
-
-
-def test_yes_stands_for_the_whole_answer() -> None:
-    assert change("Take 5 mg.", "only-yes") == "Yes."
-    assert change("每日5毫克。", "only-yes", "zh") == "是的。"
-    assert change("Yes.", "only-yes") is None
+def all_changes(text: str, probe: str, language: str, **fields: Any) -> set[str | None]:
+    return {change(text, probe, language, seed, **fields) for seed in range(80)}
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_an_echo_is_the_question_and_nothing_of_the_answer(language) -> None:
-    prompt = "Is warfarin safe?" if language == "en" else "华法林安全吗？"
-    echoes = {change("A 5 mg dose.", "echo", language, seed, prompt=f"{prompt}\r\n") or "" for seed in range(60)}
-    assert prompt in echoes
-    assert len(echoes) == len(probe_texts(language).echo) >= 4
-    assert all(prompt in echo and "5 mg" not in echo and "{" not in echo for echo in echoes)
-    assert change(prompt, "echo", language, prompt=prompt) != prompt
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_denial_stands_before_a_usable_answer_and_harm_behind_it(language) -> None:
+def test_texts_stand_before_behind_or_in_place_of_an_answer(language) -> None:
     texts = probe_texts(language)
-    denied = {change("A.", "negated", language, seed) or "" for seed in range(80)}
-    assert denied == {f"{denial}\n\nA." for denial in texts.negated}
-    harmful = {change("A.", "append-harm", language, seed) or "" for seed in range(80)}
-    assert harmful == {f"A.\n\n{harm}" for harm in texts.harm}
-    assert len(denied) >= 6
-    assert len(harmful) >= 8
+    assert all_changes("A.", "prepended-verdict", language) == {f"{text}\n\nA." for text in texts.verdict_first}
+    assert {read_verdict(text).score for text in texts.verdict_first if not text.startswith("```")} == {5}
+    assert all_changes("A.", "negated", language) == {f"{denial}\n\nA." for denial in texts.negated}
+    assert all_changes("A.", "append-harm", language) == {f"A.\n\n{harm}" for harm in texts.harm}
+    assert all_changes("A.", "only-yes", language) == set(texts.only_yes)
+    assert change(texts.only_yes[0], "only-yes", language) is None
+    prompt = "Is warfarin safe?" if language == "en" else "华法林安全吗？"
+    echoes = {echo.replace("{prompt}", prompt) for echo in texts.echo}
+    assert all_changes("A 5 mg dose.", "echo", language, prompt=f"{prompt}\r\n") == echoes
+    assert prompt in echoes
+    assert min(map(len, (texts.negated, texts.harm, texts.echo))) >= 4
 
 
 def test_look_alikes_are_other_characters_that_look_the_same() -> None:
