@@ -1,5 +1,7 @@
 """Pages in headless Chromium that complain aloud, and apps served on loopback."""
 
+import html
+import re
 import socket
 import threading
 import time
@@ -57,3 +59,8 @@ def served(app: FastAPI) -> Iterator[str]:
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
     with running(server):
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+
+
+def text_of(page: str) -> str:
+    """What a page or a piece of it shows, as one line."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())

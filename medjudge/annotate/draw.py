@@ -12,6 +12,7 @@ from medjudge.annotate.plan import Item, ItemPlan, Pair, PairPlan, Plan, PlanOpt
 from medjudge.errors import InputError
 from medjudge.files import file_sha256, first_problem, json_lines
 from medjudge.records import CONSTRUCTED, Answer, AnswerKey
+from medjudge.rounds import level_of, mean_probabilities, scored_rounds
 from medjudge.scale import USABLE_FROM
 from medjudge.store import Run
 from medjudge.text.checklist_items import items_of
@@ -129,25 +130,14 @@ def _surprise(run: Run, judge: str | None, teacher: str | None) -> dict[AnswerKe
     assert judge is not None
     if judge == teacher:
         raise InputError(f"--teacher {teacher}: is the judge itself; name another one, or omit it")
-    usable: dict[AnswerKey, list[float]] = defaultdict(list)
-    for judgment in run.judgments(judge):
-        if judgment.score is not None:
-            if judgment.probabilities is None:
-                raise InputError(f"--judge {judge}: gives no probabilities; take a local judge, or --which random")
-            usable[judgment.answer_key].append(sum(judgment.probabilities[USABLE_FROM - 1 :]))
-    levels: dict[AnswerKey, list[int]] = defaultdict(list)
-    for judgment in run.judgments(teacher) if teacher else ():
-        if judgment.score is not None:
-            levels[judgment.answer_key].append(judgment.score)
+    taught = scored_rounds(run.judgments(teacher)) if teacher else {}
     surprise = {}
-    for key, values in usable.items():
-        probability = sum(values) / len(values)
-        if key in levels:
-            verdict = sum(levels[key]) / len(levels[key]) >= USABLE_FROM
-            surprise[key] = abs(probability - verdict)
-        else:
-            surprise[key] = min(probability, 1 - probability)
-        surprise[key] = round(surprise[key], 12)  # so that 0.3 and 0.7 are a tie
+    for key, rounds in scored_rounds(run.judgments(judge)).items():
+        if any(judgment.probabilities is None for judgment in rounds):
+            raise InputError(f"--judge {judge}: gives no probabilities; take a local judge, or --which random")
+        usable = float(mean_probabilities(rounds)[USABLE_FROM - 1 :].sum())
+        chance = abs(usable - (level_of(taught[key]) >= USABLE_FROM)) if key in taught else min(usable, 1 - usable)
+        surprise[key] = round(chance, 12)  # so that 0.3 and 0.7 are a tie
     return surprise
 
 

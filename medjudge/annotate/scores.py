@@ -91,37 +91,28 @@ def parse_label_map(text: str) -> dict[str, int]:
         InputError: The file cannot be read, or an entry is not a label with its level; the message names the entry.
     """
     path = Path(text)
-    readers = {".csv": _csv_entries, ".tsv": _csv_entries, ".json": _json_entries}
-    readers |= {".yaml": _yaml_entries, ".yml": _yaml_entries}
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
+    kind = path.suffix.lower()
+    if kind not in (".csv", ".tsv", ".json", ".yaml", ".yml"):
         entries = [entry.rpartition("=")[::2] if "=" in entry else (entry, None) for entry in text.split(",")]
         return _checked(entries, "label map")
-    levels = _checked(reader(path), str(path))
+    fields: Sequence[tuple[str, object]] | None
+    if kind in (".csv", ".tsv"):
+        rows = [cells for _, cells in read_delimited(path)]
+        if rows and [cell.strip().casefold() for cell in rows[0]] in (["label", "level"], ["label", "score"]):
+            rows = rows[1:]
+        fields = [(cells[0], cells[1] if len(cells) == 2 else cells[1:]) for cells in rows]
+    elif kind == ".json":
+        content = read_json(path)
+        fields = list(content.items()) if isinstance(content, dict) else None
+    else:
+        fields = read_yaml_texts(path)  # as texts: the labels yes and no would be True and False otherwise
+    if fields is None:
+        example = '{"entailment": 5}' if kind == ".json" else "entailment: 5"
+        raise InputError(f"{path}: an object of labels and levels is expected, such as {example}")
+    levels = _checked(fields, str(path))
     if not levels:
         raise InputError(f"{path}: has no label; a label and its level 1-5 are expected in each line")
     return levels
-
-
-def _csv_entries(path: Path) -> Iterable[tuple[str, object]]:
-    rows = [cells for _, cells in read_delimited(path)]
-    if rows and [cell.strip().casefold() for cell in rows[0]] in (["label", "level"], ["label", "score"]):
-        rows = rows[1:]
-    return [(cells[0], cells[1] if len(cells) == 2 else cells[1:]) for cells in rows]
-
-
-def _json_entries(path: Path) -> Iterable[tuple[str, object]]:
-    entries = read_json(path)
-    if not isinstance(entries, dict):
-        raise InputError(f'{path}: an object of labels and levels is expected, such as {{"entailment": 5}}')
-    return entries.items()
-
-
-def _yaml_entries(path: Path) -> Iterable[tuple[str, object]]:
-    entries = read_yaml_texts(path)  # as texts: the labels yes and no would be True and False otherwise
-    if entries is None:
-        raise InputError(f"{path}: a label and its level are expected in each line, such as entailment: 5")
-    return entries
 
 
 def _checked(entries: Iterable[tuple[str, object]], place: str) -> dict[str, int]:

@@ -12,7 +12,7 @@ from typing import Any
 from medjudge.annotate.cells import DIMENSIONS
 from medjudge.annotate.plan import ItemPlan, PairPlan, Plan, plan_file, read_plan, read_plan_file
 from medjudge.annotate.units import Unit, units_of
-from medjudge.annotate.wording import DIMENSION_WORDS, VerdictTexts, both_languages, form_texts
+from medjudge.annotate.wording import FormTexts, VerdictTexts, both_languages
 from medjudge.errors import InputError
 from medjudge.files import write_whole
 from medjudge.item_records import ItemScore
@@ -173,6 +173,7 @@ def _better(pair: PhysicianPair) -> object:
 
 
 _PAIR_TEXTS = both_languages("pair_form.yaml", VerdictTexts)
+_FORM_TEXTS = both_languages("scoring_form.yaml", FormTexts)
 _ITEM_TEXTS = both_languages("item_form.yaml", VerdictTexts)
 _FORMER_WORDS = {"contradicted": ("contradicted 相反", "相反")}
 """The choices on forms that an earlier version exported."""
@@ -192,9 +193,12 @@ LEVELS = Task(
     plan_name="plan.json",
     shown=("question", "reference", "checklist", "answer"),
     headings={
-        **_headings([form_texts("en"), form_texts("zh")]),
+        **_headings(_FORM_TEXTS),
         "score": "Score 评分 1–5",
-        **{name: f"{words.en} {words.zh} 0–{DIMENSIONS[name]}" for name, words in DIMENSION_WORDS.items()},
+        **{
+            name: f"{' '.join(texts.dimensions[name].name for texts in _FORM_TEXTS)} 0–{high}"
+            for name, high in DIMENSIONS.items()
+        },
         "comment": "Comment 备注",
     },
     sheet=None,

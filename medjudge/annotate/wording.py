@@ -168,13 +168,6 @@ class VerdictTexts(Texts):
     keys: Sequence[tuple[str, str]] = ()
 
 
-class Words(NamedTuple):
-    """The same text in English and Chinese, for forms that show both."""
-
-    en: str
-    zh: str
-
-
 def form_texts(language: str, languages: Languages = PACKAGED) -> FormTexts:
     """The texts of a language's form."""
     return languages.load(language, "scoring_form.yaml", FormTexts)
@@ -191,9 +184,3 @@ _Texts = TypeVar("_Texts", bound=Texts)
 def both_languages(name: str, model: type[_Texts]) -> tuple[_Texts, _Texts]:
     """The texts of a packaged file in English and Chinese, for forms that show both."""
     return PACKAGED.load("en", name, model), PACKAGED.load("zh", name, model)
-
-
-_EN, _ZH = both_languages("scoring_form.yaml", FormTexts)
-
-DIMENSION_WORDS = {name: Words(texts.name, _ZH.dimensions[name].name) for name, texts in _EN.dimensions.items()}
-DIMENSION_MEANING = {name: Words(texts.meaning, _ZH.dimensions[name].meaning) for name, texts in _EN.dimensions.items()}

@@ -1,13 +1,14 @@
 """`medjudge annotate`: scoring forms out to physicians, and back in."""
 
-from enum import Enum
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
 import typer
 
 from medjudge.cli import options
+from medjudge.cli.options import REQUIRED, flags, option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,62 +20,40 @@ app = typer.Typer(
 )
 
 
-class Which(str, Enum):
-    """Ways to choose answers."""
-
-    random = "random"
-    informative = "informative"
-    deferred = "deferred"
-
-
-_INFORMATIVE = (
-    "the answers were chosen as informative and are no random sample: their scores may correct a judge, not validate it"
-)
-_DEFERRED = (
-    "the answers were left to people and are no random sample: their scores may correct a judge, not validate it"
-)
+_NOT_RANDOM = "the answers were {how} and are no random sample: their scores may correct a judge, not validate it"
 _LISTED = 20
 """The most ids that one line lists."""
 
 
+@dataclass(kw_only=True)
+class ExportOptions:
+    """The options of `annotate export`."""
+
+    run: options.RunFolder
+    rater: list[str] = option(REQUIRED, "NAME", "Name or e-mail address of a physician. Repeatable.")
+    overlap: Optional[int] = option(None, "N", "Raters per answer. Default: 2, or 1 for a single rater.", min=1)
+    each: Optional[int] = option(None, "N", "Most answers per rater. Default: no limit.", min=1)
+    which: Literal["random", "informative", "deferred"] = option(
+        "random",
+        None,
+        "random: a sample to validate a judge on. informative: answers to correct a judge by. deferred: those that "
+        "eval listed.",
+    )
+    judge: Optional[str] = option(
+        None, "NAME", "informative: a judge of the run; its least certain answers come first."
+    )
+    teacher: Optional[str] = option(
+        None, "NAME", "informative: a judge of the run; answers on which both differ come first."
+    )
+    seed: options.Seed = 0
+    out: Optional[Path] = option(None, "FOLDER", "Folder for the forms. Default: annotation/forms in the run folder.")
+    new_plan: bool = option(False, None, "Draw again; the old plan is kept, and its forms can still be imported.")
+    as_json: options.AsJson = False
+
+
 @app.command("export")
-def export(
-    run: options.RunFolder,
-    rater: Annotated[
-        list[str], typer.Option(metavar="NAME", help="Name or e-mail address of a physician. Repeatable.")
-    ],
-    overlap: Annotated[
-        Optional[int], typer.Option(metavar="N", min=1, help="Raters per answer. Default: 2, or 1 for a single rater.")
-    ] = None,
-    each: Annotated[
-        Optional[int], typer.Option(metavar="N", min=1, help="Most answers per rater. Default: no limit.")
-    ] = None,
-    which: Annotated[
-        Which,
-        typer.Option(
-            help="random: a sample to validate a judge on. informative: answers to correct a judge by. deferred: those "
-            "that eval listed."
-        ),
-    ] = Which.random,
-    judge: Annotated[
-        Optional[str],
-        typer.Option(metavar="NAME", help="informative: a judge of the run; its least certain answers come first."),
-    ] = None,
-    teacher: Annotated[
-        Optional[str],
-        typer.Option(metavar="NAME", help="informative: a judge of the run; answers on which both differ come first."),
-    ] = None,
-    seed: options.Seed = 0,
-    out: Annotated[
-        Optional[Path],
-        typer.Option(metavar="FOLDER", help="Folder for the forms. Default: annotation/forms in the run folder."),
-    ] = None,
-    new_plan: Annotated[
-        bool,
-        typer.Option("--new-plan", help="Draw again; the old plan is kept, and its forms can still be imported."),
-    ] = False,
-    as_json: options.AsJson = False,
-) -> None:
+@flags
+def export(given: ExportOptions) -> None:
     """Write a scoring form for each physician.
 
     No form names a model or shows a judge's score. The same options write the same forms again; other options need
@@ -84,11 +63,11 @@ def export(
     from medjudge.cli.output import console, print_json
     from medjudge.workflows.annotate import export_forms
 
-    plan_options = PlanOptions(rater, overlap, each, which.value, judge, teacher, seed)
-    exported = export_forms(run, plan_options, out=out, new_plan=new_plan)
-    if as_json:
+    drawn_by = PlanOptions(given.rater, given.overlap, given.each, given.which, given.judge, given.teacher, given.seed)
+    exported = export_forms(given.run, drawn_by, out=given.out, new_plan=given.new_plan)
+    if given.as_json:
         print_json(exported.as_json())
-    _print_export(console(as_json), exported, run)
+    _print_export(console(given.as_json), exported, given.run)
 
 
 def _print_export(screen: "Console", exported: "ExportedForms", run: Path) -> None:
@@ -108,7 +87,8 @@ def _print_export(screen: "Console", exported: "ExportedForms", run: Path) -> No
             f"{unscored} of these {count} answers have no score of judge {judge}: they cannot count in its validation"
         )
     if plan.which != "random":
-        screen.print(_INFORMATIVE if plan.which == "informative" else _DEFERRED)
+        how = "chosen as informative" if plan.which == "informative" else "left to people"
+        screen.print(_NOT_RANDOM.format(how=how))
     screen.print(f"Next, when the forms come back: medjudge annotate import {quote(str(run))} FILE …")
 
 
@@ -168,7 +148,7 @@ def _print_import(screen: "Console", imported: "ImportedScores", run: Path) -> N
             f"them: medjudge annotate serve {quote(str(run))} --adjudicate --rater NAME"
         )
     if imported.informative:
-        screen.print(_INFORMATIVE)
+        screen.print(_NOT_RANDOM.format(how="chosen as informative"))
     judge = quote(Run(run).last_judge or "local")
     screen.print(f"{Run(run).physicians_file}; next: medjudge validate {quote(str(run))} --judge {judge}")
 

@@ -3,11 +3,16 @@
 from pathlib import Path
 from typing import Any
 
+from starlette.testclient import TestClient
+
+from medjudge.annotate.access import Access
 from medjudge.annotate.draw import draw_plan
 from medjudge.annotate.plan import PlanOptions, read_plan, write_plan
+from medjudge.annotate.serve import annotation_app
+from medjudge.annotate.tasks import LEVELS, Task
 from medjudge.store import Run, write_records
 
-TOKEN = "t0ken"
+HERE, TOKEN = "http://127.0.0.1:8000", "t0ken"
 MODEL = "secret-model-9"
 
 
@@ -17,6 +22,15 @@ def planned_run(path: Path, questions: list[Any], answers: list[Any], raters: tu
     write_records(run.answers_file, answers)
     write_plan(run, draw_plan(run, PlanOptions(raters, overlap=len(raters), seed=3)))
     return run
+
+
+def client_of(run: Run, rater: str = "dr-a", task: Task = LEVELS, plan: Any = None) -> TestClient:
+    """A browser that opened the rater's link."""
+    app = annotation_app(run, plan or task.read_plan(run), Access({TOKEN: rater}), task)
+    client = TestClient(app, base_url=HERE, follow_redirects=False)
+    assert client.get("/", params={"token": TOKEN}).status_code == 200
+    client.headers["origin"] = HERE
+    return client
 
 
 def items_of(run: Run, rater: str = "dr-a") -> list[str]:

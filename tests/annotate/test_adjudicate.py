@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scoring_pages import client_of
 from scoring_run import build_run, planned
 from starlette.testclient import TestClient
 
-from medjudge.annotate.access import Access
 from medjudge.annotate.add_scores import add_scores
 from medjudge.annotate.adjudicate import adjudication_plan, disputed, open_disputes
-from medjudge.annotate.serve import annotation_app
 from medjudge.annotate.tasks import AGREED
 from medjudge.distill.labels import physicians_by_answer
 from medjudge.errors import InputError
@@ -20,9 +19,6 @@ from medjudge.records import AgreedScore, AnswerKey, Judgment, PhysicianScore
 from medjudge.store import Run
 from medjudge.validation.study import Settings, agreement_study
 from medjudge.workflows.annotation_pages import open_pages
-
-HERE = "http://127.0.0.1:8000"
-TOKEN = "t" * 32
 
 
 @pytest.fixture
@@ -58,11 +54,7 @@ def run(tmp_path: Path) -> Run:
 
 
 def client(run: Run) -> TestClient:
-    app = annotation_app(run, adjudication_plan(run, "dr-c"), Access({TOKEN: "dr-c"}), task=AGREED)
-    browser = TestClient(app, base_url=HERE, follow_redirects=False)
-    browser.get("/", params={"token": TOKEN})
-    browser.headers["origin"] = HERE
-    return browser
+    return client_of(run, "dr-c", AGREED, adjudication_plan(run, "dr-c"))
 
 
 def test_two_levels_apart_or_across_usable(run: Run) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from browsing import served, watched
 from openpyxl import load_workbook
+from scoring_pages import HERE, TOKEN, client_of
 from starlette.testclient import TestClient
 
 from medjudge.annotate.access import Access
@@ -21,7 +22,6 @@ from medjudge.pair_records import PhysicianPair
 from medjudge.provenance import same
 from medjudge.store import Run
 
-HERE, TOKEN = "http://127.0.0.1:8000", "t0ken"
 ITEM = {
     "question_id": "MK-en-01",
     "model": "model-a",
@@ -257,13 +257,11 @@ def choices_of(unit: Unit, value: int) -> dict[str, str]:
 
 def test_the_page_saves_at_once_and_shows_no_name(planned: Case) -> None:
     run, task = Run(planned.run), planned.task
-    app = annotation_app(run, task.read_plan(run), Access({TOKEN: "dr-a"}), task)
-    client = TestClient(app, base_url=HERE, follow_redirects=False, headers={"accept-language": "en"})
+    client = client_of(run, task=task)
+    client.headers["accept-language"] = "en"
     first, second, *rest = planned.units
     ids = [unit.item.id for unit in planned.units]
-    assert client.get(f"/answer/{ids[0]}").status_code == 403  # without the link
-    client.get("/", params={"token": TOKEN})
-    client.headers["origin"] = HERE
+    assert TestClient(client.app, base_url=HERE).get(f"/answer/{ids[0]}").status_code == 403  # without the link
     page = client.get(f"/answer/{ids[0]}").text
     assert "model-" not in page
     assert page.count('<fieldset data-refusal="') == len(first.points)
@@ -298,17 +296,14 @@ def test_the_page_saves_at_once_and_shows_no_name(planned: Case) -> None:
     assert "<code" not in end
 
 
+@pytest.mark.parametrize("case", ["pairs"], indirect=True)
 def test_a_pair_that_was_recorded_the_other_way_round_shows_the_same_choice(planned: Case) -> None:
-    if planned.task is not PAIRS:
-        pytest.skip("items have no order")
     run, item = Run(planned.run), planned.units[0].item
     one, other = (key.model for key in item.keys)
     reverse = {"question_id": item.question_id, "first": other, "second": one, "sample": item.sample}
     pair = PhysicianPair.model_validate({**reverse, "rater": "dr-a", "preferred": "first"})
     (planned.run / "physician_pairs.jsonl").write_text(pair.model_dump_json() + "\n")
-    client = TestClient(annotation_app(run, PAIRS.read_plan(run), Access({TOKEN: "dr-a"}), PAIRS), base_url=HERE)
-    client.get("/", params={"token": TOKEN})
-    page = client.get(f"/answer/{item.id}").text
+    page = client_of(run, task=PAIRS).get(f"/answer/{item.id}").text
     assert re.findall(r'value="(\d)" aria-pressed="true"', page) == ["3"]
 
 

@@ -5,11 +5,9 @@ from typing import Any
 
 import pytest
 from openpyxl import load_workbook
+from scoring_pages import client_of
 from scoring_run import answer, planned, question
-from starlette.testclient import TestClient
 
-from medjudge.annotate.access import Access
-from medjudge.annotate.serve import annotation_app
 from medjudge.annotate.tasks import LEVELS
 from medjudge.annotate.units import Unit
 from medjudge.annotate.workbook import read_workbook, write_workbook
@@ -73,8 +71,7 @@ def test_a_workbook_has_the_schemes_sheets_and_language(run: Run, listed: list[U
 
 def test_the_page_has_the_schemes_titles_levels_and_language(run: Run, listed: list[Unit]) -> None:
     items = {entry.question.id: entry.item.id for entry in listed}
-    client = TestClient(annotation_app(run, planned(run), Access({"t0ken": "dr-a"})), base_url="http://127.0.0.1:8000")
-    client.get("/", params={"token": "t0ken"})
+    client = client_of(run)
     page = client.get(f"/answer/{items['first']}").text
     assert '<html lang="de">' in page
     assert "Dosierung" in page

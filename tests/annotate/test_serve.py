@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from scoring_pages import MODEL, TOKEN, items_of, scores_of
+from scoring_pages import HERE, MODEL, TOKEN, client_of, items_of, planned_run, scores_of
 from scoring_run import build_run, planned
 from starlette.testclient import TestClient
 
@@ -22,17 +22,6 @@ from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run
 from medjudge.workflows.annotation_pages import open_pages
 from medjudge.workflows.network import Network
-
-HERE = "http://127.0.0.1:8000"
-
-
-def _client(run: Run, rater: str = "dr-a") -> TestClient:
-    client = TestClient(
-        annotation_app(run, read_plan(run), Access({TOKEN: rater})), base_url=HERE, follow_redirects=False
-    )
-    assert client.get("/", params={"token": TOKEN}).status_code == 200
-    client.headers["origin"] = HERE
-    return client
 
 
 @pytest.mark.parametrize("path", ["/", "/?token=", "/?token=wrong", "/answer/{item}", "/next/{item}", "/docs"])
@@ -56,7 +45,7 @@ def test_link_gives_a_cookie_that_scripts_and_other_sites_cannot_use(knowledge: 
 
 
 def test_every_reply_carries_the_headers(knowledge: Run) -> None:
-    client = _client(knowledge)
+    client = client_of(knowledge)
     item = items_of(knowledge)[0]
     replies = [client.get(path) for path in ("/", f"/answer/{item}", "/static/page.js", "/nothing", "/answer/nothing")]
     replies += [client.post(f"/answer/{item}", data={"score": "9"}), TestClient(client.app, base_url=HERE).get("/")]
@@ -74,7 +63,7 @@ def test_every_reply_carries_the_headers(knowledge: Run) -> None:
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example:8000", "[", ""])
 def test_other_host_names_are_refused(knowledge: Run, host: str) -> None:
-    client = _client(knowledge)
+    client = client_of(knowledge)
     assert client.get(f"/answer/{items_of(knowledge)[0]}", headers={"host": host}).status_code == 403
     assert client.get("/", params={"token": TOKEN}, headers={"host": host}).status_code == 403
 
@@ -93,7 +82,7 @@ def test_other_host_names_are_refused(knowledge: Run, host: str) -> None:
     ],
 )
 def test_scores_are_taken_from_the_page_only(knowledge: Run, headers: dict[str, str], status: int) -> None:
-    client = _client(knowledge)
+    client = client_of(knowledge)
     del client.headers["origin"]
     reply = client.post(f"/answer/{items_of(knowledge)[0]}", data={"score": "4"}, headers=headers)
     assert reply.status_code == status
@@ -101,7 +90,7 @@ def test_scores_are_taken_from_the_page_only(knowledge: Run, headers: dict[str, 
 
 
 def test_no_model_name_on_any_page(knowledge: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    client, other = _client(knowledge), _client(knowledge)
+    client, other = client_of(knowledge), client_of(knowledge)
     items = items_of(knowledge)
     other.post(f"/answer/{items[0]}", data={"score": "2"})
     reply = client.post(f"/answer/{items[0]}", data={"score": "5", "comment": "typed"})  # another window was faster
@@ -123,7 +112,7 @@ def test_no_model_name_on_any_page(knowledge: Run, capsys: pytest.CaptureFixture
 
 
 def test_wrong_forms_save_nothing_and_keep_what_was_typed(letters: Run) -> None:
-    client = _client(letters)
+    client = client_of(letters)
     item = items_of(letters)[0]
     five = dict.fromkeys(MTGDimensions.model_fields, "1")
     wrong: list[dict[str, str]] = [{}, {"score": "4"}, five | {"safety": "2"}, five | {"correctness": "x"}]
@@ -141,21 +130,21 @@ def test_wrong_forms_save_nothing_and_keep_what_was_typed(letters: Run) -> None:
 
 
 def test_a_second_press_adds_nothing_and_only_the_own_score_is_replaced(knowledge: Run) -> None:
-    client = _client(knowledge)
+    client = client_of(knowledge)
     item = items_of(knowledge)[0]
     for _ in range(2):
         client.post(f"/answer/{item}", data={"score": "4", "comment": "one\r\ntwo"})
     [(question, score, comment)] = scores_of(knowledge)
     assert (score, comment) == (4, "one\ntwo")
     assert 'name="replaces"' in client.get(f"/answer/{item}").text
-    _client(knowledge, "dr-b").post(f"/answer/{item}", data={"score": "1"})
+    client_of(knowledge, "dr-b").post(f"/answer/{item}", data={"score": "1"})
     client.post(f"/answer/{item}", data={"score": "2", "replaces": "yes"})
     assert scores_of(knowledge) == [(question, 2, None), (question, 1, None)]
 
 
 def test_servers_of_one_run_lose_nothing(knowledge: Run) -> None:
     raters = ("dr-a", "dr-a", "dr-b", "dr-b")
-    servers = [_client(knowledge, rater) for rater in raters]
+    servers = [client_of(knowledge, rater) for rater in raters]
 
     def score_all(client: TestClient, rater: str) -> None:
         for item in items_of(knowledge, rater):
@@ -178,7 +167,7 @@ def test_page_speaks_both_languages() -> None:
 
 
 def test_the_rater_switches_the_language_of_the_page(knowledge: Run) -> None:
-    client, item = _client(knowledge), items_of(knowledge)[0]
+    client, item = client_of(knowledge), items_of(knowledge)[0]
     english = client.get(f"/answer/{item}").text
     assert '<html lang="en">' in english
     assert re.search("<ul>(<li.*?)?>Medical knowledge 0/3<", english)
@@ -196,7 +185,7 @@ def test_the_rater_switches_the_language_of_the_page(knowledge: Run) -> None:
 
 @pytest.mark.parametrize("language", ["中", "z%C3%A9", "zh%0d%0aSet-Cookie:x=1", "x%20y", "x" * 36])
 def test_a_language_that_no_cookie_can_hold_is_not_found(knowledge: Run, language: str) -> None:
-    reply = _client(knowledge).get(f"/language/{language}/{items_of(knowledge)[0]}")
+    reply = client_of(knowledge).get(f"/language/{language}/{items_of(knowledge)[0]}")
     assert (reply.status_code, "set-cookie" in reply.headers) == (404, False)
 
 
@@ -204,7 +193,7 @@ def test_time_left_is_the_raters_own_pace_without_breaks(knowledge: Run, monkeyp
     assert seconds_left([0, 10, 20], 5) is None
     assert seconds_left([0, 10, 20, 4000, 4010, 4030], 5) == 50
     assert seconds_left([0, 10, 20, 30], 0) is None
-    client = _client(knowledge)
+    client = client_of(knowledge)
     for number, item in enumerate(items_of(knowledge)[:4]):
         monkeypatch.setattr("medjudge.annotate.serve.time.monotonic", lambda moment=number * 90.0: moment)
         client.post(f"/answer/{item}", data={"score": "4"})
@@ -236,7 +225,7 @@ def test_wrong_calls_end_in_one_line(
     ("asked", "lang"), [("zh-CN,zh;q=0.9,en;q=0.8", "zh-Hans"), ("de,en-GB;q=0.9", "en"), ("fr", "en")]
 )
 def test_all_pages_are_in_the_browsers_language_and_messages_in_both(knowledge: Run, asked: str, lang: str) -> None:
-    client = _client(knowledge)
+    client = client_of(knowledge)
     client.headers["accept-language"] = asked
     for item in items_of(knowledge)[:3]:
         assert f'<html lang="{lang}">' in client.get(f"/answer/{item}").text
@@ -249,7 +238,7 @@ def test_all_pages_are_in_the_browsers_language_and_messages_in_both(knowledge: 
 
 
 def test_each_button_has_its_meaning_in_the_standard_of_the_category(knowledge: Run) -> None:
-    page = _client(knowledge).get(f"/answer/{items_of(knowledge)[0]}").text
+    page = client_of(knowledge).get(f"/answer/{items_of(knowledge)[0]}").text
     buttons = dict(re.findall('<button name="score" value="([1-5])".*?<span>(.*?)</span><small>(?:.*?)</small>', page))
     assert buttons["1"] == "wrong throughout, or serious harm"
     assert buttons["2"] == "several key errors, or a safety risk"
@@ -260,7 +249,7 @@ def test_each_button_has_its_meaning_in_the_standard_of_the_category(knowledge: 
 def test_earlier_turns_are_folded(tmp_path: Path) -> None:
     run = build_run(tmp_path / "run")
     item = next(item.id for item in planned(run).items if item.question_id == "second")
-    page = _client(run).get(f"/answer/{item}").text
+    page = client_of(run).get(f"/answer/{item}").text
     assert re.search(r'<details class="earlier">(?s:.*?)=1\+1 is what\?(?s:.*?)</details>', page)
 
 
@@ -278,3 +267,34 @@ def test_a_link_on_this_machine_is_the_same_after_a_restart_if_its_port_is_free(
     assert links[0].startswith(f"http://127.0.0.1:{port}/?token=")
     assert other.links["dr-a"].link.partition("?")[2] == links[0].partition("?")[2]
     assert other.links["dr-a"].link != links[0]
+
+
+@pytest.fixture
+def page_of(tmp_path: Path, question: Callable[..., Any], answer: Callable[..., Any]) -> Callable[[str], str]:
+    """The scoring page of one answer."""
+
+    def page(text: str) -> str:
+        run = planned_run(tmp_path / "run", [question(id="q1")], [answer(question_id="q1", text=text)])
+        return client_of(run).get(f"/answer/{items_of(run)[0]}").text
+
+    return page
+
+
+def test_markdown_is_rendered_beside_the_raw_text(page_of: Callable[[str], str]) -> None:
+    page = page_of("**Fluids**\n\n1. oral\n\n| drug | dose |\n|---|---|\n| ibuprofen | 400 mg |")
+    assert "<strong>Fluids</strong>" in page
+    assert "<li>oral</li>" in page
+    assert "<td>ibuprofen</td>" in page
+    assert "**Fluids**\n\n1. oral" in page  # behind the switch
+    assert 'id="raw"' in page
+
+
+def test_a_text_without_markdown_stands_once(page_of: Callable[[str], str]) -> None:
+    assert page_of("Drink 2 litres.").count("Drink 2 litres.") == 1
+
+
+def test_html_and_unseen_characters_stay_visible_text(page_of: Callable[[str], str]) -> None:
+    page = page_of("**<img src=x onerror=run()>** \u202e05 mg")
+    assert "<img" not in page
+    assert "<strong>&lt;img src=x onerror=run()&gt;</strong>" in page
+    assert page.count('<span class="unseen">U+202E</span>05 mg') == 2

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from browsing import text_of
 
 from medjudge.item_records import ItemJudgment, ItemScore, ItemVerdict
 from medjudge.judge.items import item_judgments_file
@@ -45,10 +46,6 @@ def checked_run(sample_run: Path) -> Run:
     write_records(run.judgments_file("gpt"), levels)
     write_item_study(run, ImportedRef("gpt"))
     return run
-
-
-def text_of(page: str) -> str:
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
 
 
 def test_the_page_shows_scores_agreement_and_disagreements_first(checked_run: Run, medjudge) -> None:

@@ -1,11 +1,11 @@
 """The ranking by pairs in the report, in English and Chinese, and physicians' pairs in `validate`."""
 
-import html
 import json
 import re
 from pathlib import Path
 
 import pytest
+from browsing import text_of
 
 from medjudge.cli.study_screens import summary_lines
 from medjudge.pair_records import PairJudgment, PhysicianPair
@@ -44,10 +44,6 @@ def compared_run(sample_run: Path, medjudge) -> Path:
     done = medjudge("compare", sample_run, "--judge", "imported", "--models", ",".join(MODELS))
     assert done.returncode == 0, done.stderr
     return sample_run
-
-
-def text_of(page: str) -> str:
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
 
 
 def test_the_page_shows_ranking_swaps_single_scores_and_physicians(compared_run: Path, medjudge) -> None:

@@ -10,11 +10,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from html import unescape
 from pathlib import Path
 
 import pytest
-from browsing import running
+from browsing import running, text_of
 from folder_of_runs import add_run, three_months
 from starlette.testclient import TestClient
 
@@ -38,11 +37,6 @@ def runs(tmp_path: Path) -> Path:
 
 def browser_of(folder: Path, language: str = "en") -> TestClient:
     return TestClient(site_app(folder, HERE, language), base_url="http://127.0.0.1", follow_redirects=False)
-
-
-def text_of(html: str) -> str:
-    """What a piece of a page shows, as one line."""
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
 
 
 def content_of(page: str) -> str:
