@@ -71,6 +71,7 @@ def _start(run: Run) -> tuple[subprocess.Popen[str], str]:
     return process, json.loads(printed)["link"]
 
 
+@pytest.mark.slow
 def test_ten_answers_by_keyboard_with_a_killed_server_between(knowledge: Run, open_page: Callable[..., Any]) -> None:
     server, link = _start(knowledge)
     page = open_page(link)

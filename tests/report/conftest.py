@@ -1,7 +1,7 @@
 """Runs to report on."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from medjudge.benchmark.sample import sample_folder
-from medjudge.files import write_json
+from medjudge.files import file_sha256, write_json
 from medjudge.records import Judgment, PhysicianScore
+from medjudge.report.page import report_page
 from medjudge.scale import median_level
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.statistics.estimates import Estimate
@@ -82,17 +83,27 @@ def run(validated: Path, tmp_path: Path) -> Run:
     return Run(Path(shutil.copytree(validated, tmp_path / "copy")))
 
 
+_PAGES: dict[str, str] = {}
+"""The pages made so far, by their language and the files of their runs: plots take a while to draw."""
+
+
+def _page(runs: Sequence[Run], language: str) -> str:
+    files = [(run.path.name, file) for run in runs for file in sorted(run.path.rglob("*")) if file.is_file()]
+    parts = [language, *(f"{name} {file.name} {file_sha256(file)}" for name, file in files)]
+    if (key := "\n".join(parts)) not in _PAGES:
+        _PAGES[key] = report_page(runs, language)
+    return _PAGES[key]
+
+
 @pytest.fixture
 def open_report(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """Writes the report of some runs and opens it in Chromium at an address; see `watched` for what fails the test."""
     from browsing import watched
 
-    from medjudge.report.page import write_page
-
     with ExitStack() as tabs:
 
         def report(*runs: Run, address: str = "", language: str = "en", **options: Any) -> Any:
-            write_page(tmp_path / "report.html", runs, language)
+            (tmp_path / "report.html").write_text(_page(runs, language), encoding="utf-8")
             page = tabs.enter_context(watched(request.getfixturevalue("browser"), **options))
             page.goto((tmp_path / "report.html").as_uri() + address)
             if options.get("java_script_enabled", True):

@@ -309,11 +309,11 @@ def test_names_and_sentences_of_a_study_are_text(run, page, against) -> None:
 
 
 def test_a_long_run_stays_small(tmp_path, page, question) -> None:
-    """A run of LLMEval-Med's size must fit in 32 MB; here 1,300 answers of its kind, in that proportion."""
+    """A run of LLMEval-Med's size must fit in 32 MB; here 650 answers of its kind, in that proportion."""
     from eval.speed.report_size import texts
 
     run, answers = Run(tmp_path / "long"), texts(seed=1, median=750)
-    questions = [question(id=f"q{place}", language="zh") for place in range(100)]
+    questions = [question(id=f"q{place}", language="zh") for place in range(50)]
     write_records(run.questions_file, questions)
     written = [
         Answer(question_id=question.id, model=f"m{model}", text=next(answers))

@@ -212,6 +212,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_port_serves_and_ends_with_ctrl_c_while_a_report_is_made(runs) -> None:
     command = [sys.executable, "-c", SLOW, "serve", str(runs), "--port", "0", "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
