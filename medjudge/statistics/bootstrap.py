@@ -18,6 +18,7 @@ Statistics = Callable[[Sums], dict[str, np.ndarray]]
 Method = Literal["percentile", "bca"]
 
 RESAMPLES = 10_000
+_TAIL = (1 - 0.95) / 2
 _MAX_NUMBERS = 4_000_000
 """The most numbers in one array: 32 MB."""
 
@@ -80,7 +81,6 @@ def bootstrap(
     resamples: int = RESAMPLES,
     seed: int = 0,
     method: Method = "bca",
-    confidence: float = 0.95,
 ) -> dict[str, Interval]:
     """Values and intervals of statistics under resampling of clusters (Davison and Hinkley, 1997, section 3.8).
 
@@ -104,13 +104,13 @@ def bootstrap(
         statistics(_summed(tables, shapes, weights)) for weights in _weights(len(clusters), resamples, seed, shapes)
     )
     if method == "percentile":
-        return {name: Interval(point[name], *percentile(drawn[name], confidence)) for name in point}
+        return {name: Interval(point[name], *percentile(drawn[name])) for name in point}
     left_out = _jackknife(tables, shapes, whole, statistics)
-    return {name: Interval(point[name], *bca(drawn[name], point[name], left_out[name], confidence)) for name in point}
+    return {name: Interval(point[name], *bca(drawn[name], point[name], left_out[name])) for name in point}
 
 
-def percentile(drawn: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
-    """The percentile interval over the resamples in which the statistic is defined.
+def percentile(drawn: np.ndarray) -> tuple[float, float]:
+    """The 95 % percentile interval over the resamples in which the statistic is defined.
 
     Args:
         drawn: Resampled values, shape (resamples,), NaN if undefined.
@@ -118,12 +118,11 @@ def percentile(drawn: np.ndarray, confidence: float = 0.95) -> tuple[float, floa
     Returns:
         Low and high; NaN if fewer than half of the resamples are defined.
     """
-    tail = (1 - confidence) / 2
-    return _quantiles(drawn, tail, 1 - tail)
+    return _quantiles(drawn, _TAIL, 1 - _TAIL)
 
 
-def bca(drawn: np.ndarray, point: float, left_out: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
-    """The bias-corrected and accelerated interval (Efron, 1987; Davison and Hinkley, 1997, section 5.3.2).
+def bca(drawn: np.ndarray, point: float, left_out: np.ndarray) -> tuple[float, float]:
+    """The 95 % bias-corrected and accelerated interval (Efron, 1987; Davison and Hinkley, 1997, section 5.3.2).
 
     Args:
         drawn: Resampled values, shape (resamples,), NaN if undefined.
@@ -133,18 +132,17 @@ def bca(drawn: np.ndarray, point: float, left_out: np.ndarray, confidence: float
     Returns:
         Low and high; the percentile interval if bias or acceleration cannot be estimated.
     """
-    tail = (1 - confidence) / 2
     defined = drawn[np.isfinite(drawn)]
     influence = np.nanmean(left_out) - left_out[np.isfinite(left_out)] if np.isfinite(left_out).any() else np.zeros(1)
     spread = (influence**2).sum()
     # Ties with the point count half: on few answers many resamples repeat it exactly.
     below = ((defined < point).mean() + (defined <= point).mean()) / 2 if len(defined) else np.nan
     if not (0 < below < 1) or spread == 0:
-        return percentile(drawn, confidence)
+        return percentile(drawn)
     shift = ndtri(below)
     acceleration = (influence**3).sum() / (6 * spread**1.5)
     ends = []
-    for quantile in ndtri([tail, 1 - tail]):
+    for quantile in ndtri([_TAIL, 1 - _TAIL]):
         moved = shift + quantile
         ends.append(float(ndtr(shift + moved / (1 - acceleration * moved))))
     return _quantiles(drawn, *ends)

@@ -106,17 +106,16 @@ class Bounds(NamedTuple):
     high: float
 
 
-def wilson(share: float, n: float, confidence: float = 0.95, degrees_of_freedom: float = math.inf) -> Bounds:
-    """Wilson's interval (1927) of a share.
+def wilson(share: float, n: float, degrees_of_freedom: float = math.inf) -> Bounds:
+    """Wilson's 95 % interval (1927) of a share.
 
     Args:
         share: The share, 0..1.
         n: The number of independent observations, which may be an effective number and need not be whole.
-        confidence: The confidence level, 0..1.
         degrees_of_freedom: Those of the variance that `n` was estimated from: the t quantile is used; infinity gives
             the normal quantile.
     """
-    quantile = float(stdtrit(degrees_of_freedom, (1 + confidence) / 2))
+    quantile = float(stdtrit(degrees_of_freedom, 0.975))
     centre = (n * share + quantile**2 / 2) / (n + quantile**2)
     half = quantile / (n + quantile**2) * math.sqrt(n * share * (1 - share) + quantile**2 / 4)
     # At a share of 0 or 1 the bound equals the share, up to rounding.

@@ -58,13 +58,12 @@ class Rate(NamedTuple):
     conversations_scored: int
     standard_error: float
     effective_scores: float
-    confidence: float
     parts: VarianceParts | None
     note: str | None
 
 
 def prediction_powered_rate(
-    usable_by_judge: np.ndarray, usable_by_physicians: np.ndarray, clusters: np.ndarray, confidence: float = 0.95
+    usable_by_judge: np.ndarray, usable_by_physicians: np.ndarray, clusters: np.ndarray
 ) -> Rate:
     """The share of answers that physicians find usable, from some of their scores and judgments of all answers.
 
@@ -96,7 +95,6 @@ def prediction_powered_rate(
         usable_by_judge: The judge's P(usable), or 0 and 1, for each answer, shape (N,).
         usable_by_physicians: The physicians' label, 0 to 1, NaN if none scored, shape (N,).
         clusters: The conversation of each answer, any sortable values, shape (N,).
-        confidence: The confidence level of the interval.
 
     Returns:
         The rate. Without an interval: the physicians' mean if one conversation is scored, the judge's mean if none is.
@@ -104,7 +102,7 @@ def prediction_powered_rate(
     Raises:
         ValueError: The shapes differ, there is no answer, or a value lies outside 0 to 1.
     """
-    judge, physicians, cluster = _checked(usable_by_judge, usable_by_physicians, clusters, confidence)
+    judge, physicians, cluster = _checked(usable_by_judge, usable_by_physicians, clusters)
     scored = ~np.isnan(physicians)
     conversations, conversations_scored = int(cluster.max()) + 1, len(np.unique(cluster[scored]))
     without_interval = Rate(
@@ -118,7 +116,6 @@ def prediction_powered_rate(
         conversations_scored=conversations_scored,
         standard_error=math.nan,
         effective_scores=math.nan,
-        confidence=confidence,
         parts=None,
         note="no physician scored an answer: the judge's mean, of unknown error",
     )
@@ -135,7 +132,7 @@ def prediction_powered_rate(
         mean += power_tuning * float(judge[~scored].mean() - judge[scored].mean())
     value = min(max(mean, 0.0), 1.0)
     effective = _effective_scores(parts, variance, conversations_scored)
-    low, high = wilson(value, effective, confidence, degrees_of_freedom=conversations_scored - 1)
+    low, high = wilson(value, effective, degrees_of_freedom=conversations_scored - 1)
     return without_interval._replace(
         value=value,
         low=low,
@@ -148,7 +145,7 @@ def prediction_powered_rate(
     )
 
 
-def physicians_only_rate(usable_by_physicians: np.ndarray, clusters: np.ndarray, confidence: float = 0.95) -> Rate:
+def physicians_only_rate(usable_by_physicians: np.ndarray, clusters: np.ndarray) -> Rate:
     """The same rate from the physicians' scores alone, lambda = 0; shows what the judge adds.
 
     The interval is Wilson's on the effective number of scores, p (1 - p) over the cluster-robust variance, with a t
@@ -159,7 +156,6 @@ def physicians_only_rate(usable_by_physicians: np.ndarray, clusters: np.ndarray,
     Args:
         usable_by_physicians: The physicians' label, 0 to 1, NaN if none scored, shape (N,).
         clusters: The conversation of each answer, shape (N,).
-        confidence: The confidence level of the interval.
 
     Returns:
         The rate; NaN if no physician scored.
@@ -168,7 +164,7 @@ def physicians_only_rate(usable_by_physicians: np.ndarray, clusters: np.ndarray,
         ValueError: As for `prediction_powered_rate`.
     """
     constant = np.zeros(np.shape(usable_by_physicians))  # a constant judge adds nothing
-    rate = prediction_powered_rate(constant, usable_by_physicians, clusters, confidence)
+    rate = prediction_powered_rate(constant, usable_by_physicians, clusters)
     if rate.scored == 0:
         return rate._replace(value=math.nan, power_tuning=0.0, note="no physician scored an answer")
     return rate
@@ -206,14 +202,14 @@ def scores_for_width(rate: Rate, width: float) -> int | None:
     for scored in range(rate.conversations_scored + 1, rate.conversations + 1):
         _, variance = _tuned(rate.parts, scored, rate.conversations)
         effective = _effective_scores(rate.parts, variance, scored)
-        low, high = wilson(rate.value, effective, rate.confidence, degrees_of_freedom=scored - 1)
+        low, high = wilson(rate.value, effective, degrees_of_freedom=scored - 1)
         if high - low <= width:
             return math.ceil(rate.parts.scored_answers * (scored - rate.conversations_scored) - 1e-9)
     return None
 
 
 def _checked(
-    judge: np.ndarray, physicians: np.ndarray, clusters: np.ndarray, confidence: float
+    judge: np.ndarray, physicians: np.ndarray, clusters: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     judge, physicians = np.asarray(judge, dtype=float), np.asarray(physicians, dtype=float)
     shapes = (judge.shape, physicians.shape, np.shape(clusters))
@@ -223,8 +219,6 @@ def _checked(
         raise ValueError("usable_by_judge: not all from 0 to 1; leave out answers without a judgment, or count them 0")
     if ((physicians < 0) | (physicians > 1)).any():
         raise ValueError("usable_by_physicians: not all from 0 to 1; give usable or not, and NaN where nobody scored")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence is {confidence}, and must lie between 0 and 1")
     return judge, physicians, np.unique(clusters, return_inverse=True)[1]
 
 

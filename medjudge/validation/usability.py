@@ -259,7 +259,7 @@ def _enough(groups: np.ndarray) -> bool:
     return len(np.unique(groups.astype(str))) >= FEWEST_FOR_INTERVAL
 
 
-def usability_interval(usable: np.ndarray, group: np.ndarray, confidence: float = 0.95) -> Bounds:
+def usability_interval(usable: np.ndarray, group: np.ndarray) -> Bounds:
     """Wilson's interval (1927) with the sample size reduced by the design effect of conversations (Kish, 1965).
 
     Wilson's interval stays inside 0-1 and is right for few questions and for rates near 0 or 1, where a bootstrap
@@ -277,7 +277,7 @@ def usability_interval(usable: np.ndarray, group: np.ndarray, confidence: float 
     deviations = np.bincount(cluster, weights=usable - share)
     binomial = n * share * (1 - share)
     effect = max(1.0, float((deviations**2).sum()) / binomial) if binomial > 0 else 1.0
-    return wilson(share, n / effect, confidence)
+    return wilson(share, n / effect)
 
 
 def coverage(keys: Sequence[AnswerKey], judgments: Sequence[Judgment]) -> Coverage:

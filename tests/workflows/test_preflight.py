@@ -25,6 +25,8 @@ def test_the_preflight_counts_questions_answers_and_what_the_judge_can_read(ques
     assert (counts.questions, counts.answered, counts.readable) == (5, 3, 2)
     assert counts.why_not == {"in zh": 1}
     assert "5 questions, 3 of them with an answer; the judge can read 2 of these; it cannot read 1 in zh" in counts.line
+    to_come = preflight(ENGLISH, questions, {"q2"}, 1).line
+    assert to_come.startswith("5 questions, answers from 1 model to come; the judge can read 1 of these")
 
 
 def test_a_judge_that_can_read_nearly_none_is_refused(question) -> None:
