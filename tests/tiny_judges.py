@@ -20,12 +20,16 @@ from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.store import Run
 
 
-def build_ordinal_judge(folder: Path, base: Path) -> Path:
-    """An ordinal judge with a LoRA adapter that changes nothing; its scores come from cosines."""
+def build_ordinal_judge(folder: Path, base: Path, checklists: float = 0.0) -> Path:
+    """An ordinal judge with a LoRA adapter that changes nothing; its scores come from cosines.
+
+    Args:
+        checklists: The weight of checklists.
+    """
     body = load_encoder(str(base))
     config = LoraConfig(task_type="FEATURE_EXTRACTION", r=2, target_modules=["query", "value"])
     model = OrdinalModel(get_peft_model(body, config), body.config.hidden_size)
-    model.start_from(CutPoints(4.0, (-6.0, -5.0, -4.0, -3.0)), torch.tensor([1.0, 1.0, 0.0]))
+    model.start_from(CutPoints(4.0, (-6.0, -5.0, -4.0, -3.0)), torch.tensor([1.0, 1.0, checklists]))
     model.body.save_pretrained(folder)
     (folder / "README.md").unlink(missing_ok=True)
     model.save_head(folder)

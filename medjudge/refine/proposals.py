@@ -22,7 +22,7 @@ _MOST_ANSWERS = 12
 _MOST_CHARACTERS = 3000
 """The most characters of an answer in a prompt; a longer one loses its middle."""
 _LONGEST = 6000
-_OPENING = "<<<CHECKLIST>>>"
+_OPENING, _NO_CHANGE = "<<<CHECKLIST>>>", "no change proposed"
 _DECLINED = re.compile(r"\s*[*`]*NO CHANGE[*`.]*\s*", re.IGNORECASE)
 
 
@@ -41,17 +41,6 @@ class Outcome(str, Enum):
 def text_sha256(text: str) -> str:
     """The name of a version of a text."""
     return sha256(text.encode()).hexdigest()
-
-
-class Reading(NamedTuple):
-    """A reply that was read: the proposed text, or why there is none."""
-
-    outcome: Outcome
-    text: str | None = None
-    problem: str | None = None
-
-
-_DECLINING = Reading(Outcome.DECLINED, problem="no change proposed")
 
 
 class Prompt(NamedTuple):
@@ -113,47 +102,35 @@ def _answer(material: Material, row: int) -> dict[str, Any]:
     }
 
 
-def proposal(prompt: Prompt, by: str, reply: str | None, reading: Reading | None = None) -> Proposal:
-    """A reply as a proposal; one that cannot be used says why, and its text is not guessed.
-
-    Args:
-        reading: Of the reply, where it is not a model's text between markers.
-    """
+def proposal(prompt: Prompt, by: str, outcome: Outcome, reply: str | None = None, **said: str) -> Proposal:
+    """A proposal that answers a prompt; `said` is its text, or its problem."""
+    cause, sha256 = prompt.cause.kind.value, prompt.sha256
     return Proposal(
-        name=prompt.question_id,
-        by=by,
-        cause=prompt.cause.kind.value,
-        prompt_sha256=prompt.sha256,
-        reply=reply,
-        **(reading or read_reply(prompt, reply or ""))._asdict(),
+        name=prompt.question_id, by=by, cause=cause, prompt_sha256=sha256, reply=reply, outcome=outcome, **said
     )
 
 
-def no_reply(prompt: Prompt, by: str, why: str, retry: bool) -> Proposal:
-    """Record that no reply came; `retry` where another try may bring one."""
-    return proposal(prompt, by, None, Reading(Outcome.FAILED if retry else Outcome.UNREADABLE, problem=why))
-
-
-def read_reply(prompt: Prompt, reply: str) -> Reading:
-    """Read the proposed text of a reply, from between its markers."""
+def read_reply(prompt: Prompt, by: str, reply: str) -> Proposal:
+    """Read a model's reply: the text between its markers. One that cannot be used says why, and is not guessed at."""
     if _DECLINED.fullmatch(reply.rstrip().rpartition("\n")[2]) and "<<<" not in reply:
-        return _DECLINING
+        return proposal(prompt, by, Outcome.DECLINED, reply, problem=_NO_CHANGE)
     lines = [line.strip() for line in reply.splitlines()]
     if lines.count(_OPENING) != 1 or lines.count("<<<END>>>") != 1:
         problem = f"the reply does not contain {_OPENING} and <<<END>>> once each, on lines of their own"
-        return Reading(Outcome.UNREADABLE, problem=problem)
+        return proposal(prompt, by, Outcome.UNREADABLE, reply, problem=problem)
     start, end = lines.index(_OPENING), lines.index("<<<END>>>")
-    return read_text_of(prompt, "\n".join(line.rstrip() for line in reply.splitlines()[start + 1 : end]))
+    text = "\n".join(line.rstrip() for line in reply.splitlines()[start + 1 : end])
+    return read_text_of(prompt, by, text, reply)
 
 
-def read_text_of(prompt: Prompt, text: str) -> Reading:
-    """Check a proposed text as it is, without markers."""
-    text = text.strip()
+def read_text_of(prompt: Prompt, by: str, text: str, reply: str | None = None) -> Proposal:
+    """Check a proposed text as it is, without markers; `reply` is what it came from, where that is more."""
+    text, reply = text.strip(), text if reply is None else reply
     if text == prompt.before.strip():
-        return _DECLINING
+        return proposal(prompt, by, Outcome.DECLINED, reply, problem=_NO_CHANGE)
     if problem := _problem(prompt, text):
-        return Reading(Outcome.UNREADABLE, problem=problem)
-    return Reading(Outcome.PROPOSED, text)
+        return proposal(prompt, by, Outcome.UNREADABLE, reply, problem=problem)
+    return proposal(prompt, by, Outcome.PROPOSED, reply, text=text)
 
 
 def _problem(prompt: Prompt, text: str) -> str | None:

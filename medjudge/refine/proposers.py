@@ -11,7 +11,7 @@ from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Serv
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError, notify
 from medjudge.files import first_problem, model_from_json, read_text, write_whole
-from medjudge.refine.proposals import Outcome, Prompt, Proposal, no_reply, proposal, read_text_of
+from medjudge.refine.proposals import Outcome, Prompt, Proposal, proposal, read_reply, read_text_of
 from medjudge.screen import progress_bar
 from medjudge.store import Run, repair_last_line
 
@@ -52,14 +52,17 @@ class ApiProposer:
         try:
             reply = await self.client.ask(request)
         except RequestError as error:
-            return no_reply(prompt, self.name, f"the request failed: {error}", retry=not error.lasting)
+            outcome = Outcome.UNREADABLE if error.lasting else Outcome.FAILED
+            return proposal(prompt, self.name, outcome, problem=f"the request failed: {error}")
         if reply.refusal:
-            return no_reply(prompt, self.name, f"the server refused: {reply.refusal[:200]}", retry=False)
+            problem = f"the server refused: {reply.refusal[:200]}"
+            return proposal(prompt, self.name, Outcome.UNREADABLE, problem=problem)
         if reply.broke_off:
-            return no_reply(prompt, self.name, f"the reply broke off: {reply.finish_reason}", retry=True)
+            problem = f"the reply broke off: {reply.finish_reason}"
+            return proposal(prompt, self.name, Outcome.FAILED, problem=problem)
         if not reply.text:
-            return no_reply(prompt, self.name, "the server returned no text", retry=False)
-        return proposal(prompt, self.name, reply.text)
+            return proposal(prompt, self.name, Outcome.UNREADABLE, problem="the server returned no text")
+        return read_reply(prompt, self.name, reply.text)
 
 
 class LocalProposer:
@@ -82,9 +85,10 @@ class LocalProposer:
         requests = [Request([{"role": "user", "content": prompt.text}], 0) for prompt in prompts]
         for index, reply in self.engine.answer(requests):
             if reply.text:
-                yield proposal(prompts[index], self.name, reply.text)
+                yield read_reply(prompts[index], self.name, reply.text)
             else:
-                yield no_reply(prompts[index], self.name, f"no text: {reply.finish_reason}", retry=False)
+                problem = f"no text: {reply.finish_reason}"
+                yield proposal(prompts[index], self.name, Outcome.UNREADABLE, problem=problem)
 
 
 class EditorProposer:
@@ -115,9 +119,9 @@ class EditorProposer:
         if not text.exists():
             write_whole(text, prompt.before.rstrip() + "\n")
         about = f"Edit {text.name}, the checklist of {prompt.question_id}."
-        reading = read_text_of(prompt, read_text(text))
-        if reading.outcome is Outcome.UNREADABLE:
-            about = f"To fix: {reading.problem}\n\n{about}"
+        before = read_text_of(prompt, self.name, read_text(text))
+        if before.outcome is Outcome.UNREADABLE:
+            about = f"To fix: {before.problem}\n\n{about}"
         write_whole(page, f"{about} The prompt that a model would get:\n\n{prompt.text}\n")
         try:
             done = subprocess.run([*self.command, str(text), str(page)])
@@ -128,11 +132,11 @@ class EditorProposer:
                 f"{self.command[0]} exited with {done.returncode} on {text}; what was saved is kept, and the same "
                 "command continues with it"
             )
-        reading = read_text_of(prompt, read_text(text))
-        if reading.outcome is Outcome.UNREADABLE:
-            notify(f"{text}: {reading.problem}; run the same command to continue with it")
-            reading = reading._replace(outcome=Outcome.FAILED)  # the next start asks again
-        return proposal(prompt, self.name, read_text(text), reading)
+        made = read_text_of(prompt, self.name, read_text(text))
+        if made.outcome is Outcome.UNREADABLE:
+            notify(f"{text}: {made.problem}; run the same command to continue with it")
+            made.outcome = Outcome.FAILED  # the next start asks again
+        return made
 
 
 def make_proposals(

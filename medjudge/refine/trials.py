@@ -15,7 +15,7 @@ from scipy.stats import t as student
 from medjudge.files import write_whole
 from medjudge.records import Answer, AnswerKey, Question
 from medjudge.refine.disagreements import Material, Rounds, difference
-from medjudge.refine.proposals import Made, Proposal, text_sha256
+from medjudge.refine.proposals import Proposal, text_sha256
 from medjudge.rounds import expected_of, level_of
 from medjudge.scale import USABLE_FROM
 from medjudge.statistics.estimates import rounded
@@ -82,30 +82,8 @@ def kept_checklists(changes: Sequence[Change]) -> dict[str, str]:
     return {change.proposal.name: change.proposal.text or "" for change in changes if change.decision.kept}
 
 
-def changed_questions(material: Material, made: Made) -> list[Question]:
-    """The questions that have a proposed checklist, with it in place."""
-    return [
-        material.questions[proposal.name].model_copy(update={"checklist": proposal.text})
-        for _, proposal in made
-        if proposal.text
-    ]
-
-
-def decided_changes(material: Material, made: Made, before: Rounds, after: Rounds) -> list[Change]:
-    """Decide on the proposed checklists.
-
-    Args:
-        before: The judge's scores.
-        after: Its scores of the held-out answers with the proposed checklists.
-    """
-    return [
-        Change(proposal, prompt.before, _decided(material, proposal.name, before, after))
-        for prompt, proposal in made
-        if proposal.text
-    ]
-
-
-def _decided(material: Material, question_id: str, before: Rounds, after: Rounds) -> Decision:
+def decided(material: Material, question_id: str, before: Rounds, after: Rounds) -> Decision:
+    """The decision on a question's checklist, from the judge's scores before, and of its held-out answers after."""
     rows = material.rows_of(question_id, held_out=True)
     keys, pairs = [material.keys[row] for row in rows], material.pairs.only(rows)
     unscored = sum(key not in after for key in keys)

@@ -19,7 +19,7 @@ from medjudge.refine.disagreements import Finding, Material, Rounds, find, split
 from medjudge.refine.outcome import Refinement, Revision, joint_agreement, why_unscored
 from medjudge.refine.proposals import proposal_requests
 from medjudge.refine.proposers import ApiProposer, EditorProposer, LocalProposer, Proposer, make_proposals
-from medjudge.refine.trials import changed_questions, decided_changes, kept_checklists, plan_rescoring, write_changes
+from medjudge.refine.trials import Change, decided, kept_checklists, plan_rescoring, write_changes
 from medjudge.rounds import scored_rounds
 from medjudge.store import Run, write_records
 from medjudge.validation.answers import paired
@@ -168,10 +168,18 @@ def _revise(
     """Propose, score the held-out answers again, and decide."""
     prompts, left_out = proposal_requests(material, findings, options.limit)
     made = make_proposals(run, prompts, folder / "proposals.jsonl", open_proposer)
-    questions = changed_questions(material, made)
+    questions = [
+        material.questions[proposal.name].model_copy(update={"checklist": proposal.text})
+        for _, proposal in made
+        if proposal.text
+    ]
     before = scored_rounds(material.judgments)
     after = _scored_again(run, folder, judge_ref, options.judging, material, questions) if questions else {}
-    changes = decided_changes(material, made, before, after)
+    changes = [
+        Change(proposal, prompt.before, decided(material, proposal.name, before, after))
+        for prompt, proposal in made
+        if proposal.text
+    ]
     write_changes(folder, material, changes)
     kept = kept_checklists(changes)
     with_kept = {**before, **{key: rounds for key, rounds in after.items() if key.question_id in kept}}

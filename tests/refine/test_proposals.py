@@ -5,7 +5,7 @@ import pytest
 from medjudge.errors import InputError
 from medjudge.records import Judgment
 from medjudge.refine.disagreements import Cause, CauseKind, Material
-from medjudge.refine.proposals import Outcome, Reading, prompt_for, read_reply
+from medjudge.refine.proposals import Outcome, prompt_for, read_reply
 from medjudge.refine.proposers import EditorProposer, LocalProposer
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.validation.answers import paired
@@ -50,14 +50,13 @@ def test_a_prompt_says_what_is_known_and_fences_the_answer(prompt) -> None:
 
 def test_a_reply_is_taken_as_it_stands_between_the_markers(prompt) -> None:
     new = BOTH.replace("at most 4 g", "at most 4 g, less in liver disease")
-    assert read_reply(prompt(), f"I add a limit.\n<<<CHECKLIST>>>\n{new}\n<<<END>>>\n") == Reading(
-        Outcome.PROPOSED, new
-    )
+    read = read_reply(prompt(), "a", f"I add a limit.\n<<<CHECKLIST>>>\n{new}\n<<<END>>>\n")
+    assert (read.outcome, read.text) == (Outcome.PROPOSED, new)
     zh = CHINESE.replace("4克", "4克，肝病者减量")
-    assert read_reply(prompt(language="zh", checklist=CHINESE), f"<<<CHECKLIST>>>\n{zh}\n<<<END>>>") == Reading(
-        Outcome.PROPOSED, zh
+    assert read_reply(prompt(language="zh", checklist=CHINESE), "a", f"<<<CHECKLIST>>>\n{zh}\n<<<END>>>").text == zh
+    assert (
+        read_reply(prompt(checklist=None), "a", "<<<CHECKLIST>>>\n1. at most 4 g\n<<<END>>>").text == "1. at most 4 g"
     )
-    assert read_reply(prompt(checklist=None), "<<<CHECKLIST>>>\n1. at most 4 g\n<<<END>>>").text == "1. at most 4 g"
 
 
 @pytest.mark.parametrize(
@@ -75,7 +74,7 @@ def test_a_reply_is_taken_as_it_stands_between_the_markers(prompt) -> None:
     ],
 )
 def test_a_reply_that_cannot_be_used_says_why(prompt, reply: str, problem: str) -> None:
-    reading = read_reply(prompt(), reply)
+    reading = read_reply(prompt(), "a", reply)
     declined = problem == "no change proposed"
     assert (reading.text, reading.outcome) == (None, Outcome.DECLINED if declined else Outcome.UNREADABLE)
     assert problem in reading.problem

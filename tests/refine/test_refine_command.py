@@ -6,15 +6,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import torch
 from simulated import CORE, LACKING, checklist_of, lines, write_run
+from tiny_judges import build_ordinal_judge
 
 from medjudge.chat_api.client import Server
-from medjudge.judge.folder import JudgeCard
 from medjudge.judge.open import JudgeOptions
-from medjudge.judge.ordinal import OrdinalModel
-from medjudge.judge.similarity import CutPoints
-from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.records import Judgment
 from medjudge.refine.disagreements import split_answers
 from medjudge.store import Run, write_records
@@ -227,14 +223,7 @@ def test_judges_that_no_change_can_reach_and_missing_scores_are_refused(lacking_
 def test_an_ordinal_judge_reads_checklists_where_it_was_trained_on_some(
     tiny_encoder, lacking_run, medjudge, tmp_path, checklists: float
 ) -> None:
-    folder = tmp_path / "ordinal"
-    body = load_encoder(str(tiny_encoder))
-    model = OrdinalModel(body, body.config.hidden_size)
-    model.start_from(CutPoints(4.0, (-6.0, -5.0, -4.0, -3.0)), torch.tensor([1.0, 1.0, checklists]))
-    body.save_pretrained(folder)
-    load_tokenizer(str(tiny_encoder)).save_pretrained(folder)
-    model.save_head(folder)
-    JudgeCard(kind="ordinal", base_model=str(tiny_encoder), max_length=128).write(folder)
+    folder = build_ordinal_judge(tmp_path / "ordinal", tiny_encoder, checklists)
     ways = ("--judge", folder, "--proposer", "editor", "--device", "cpu", "--json")
     done = medjudge("refine", lacking_run, *ways, EDITOR="true")
     if not checklists:
