@@ -13,7 +13,7 @@ from medjudge.cli.options import SERVERS, flags, option
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from medjudge.refine.outcome import Refinement, Revision
+    from medjudge.refine.outcome import Refinement
 
 
 @dataclass(kw_only=True)
@@ -76,8 +76,8 @@ def refine(options: Refine) -> None:
     screen = console(options.as_json)
     _print_disagreements(screen, refinement)
     _print_unscored(screen, refinement, run)
-    if refinement.revision is not None:
-        _print_changes(screen, refinement.revision, refinement.folder, run)
+    if refinement.proposals is not None:
+        _print_changes(screen, refinement, run)
     elif refinement.why_not_refinable:
         screen.print(
             f"\n{refinement.folder / 'disagreements.jsonl'}; no proposals for judge {refinement.judge}: "
@@ -132,26 +132,26 @@ def _print_unscored(screen: "Console", refinement: "Refinement", run: Path) -> N
         )
 
 
-def _print_changes(screen: "Console", revision: "Revision", folder: Path, run: Path) -> None:
+def _print_changes(screen: "Console", refinement: "Refinement", run: Path) -> None:
     from medjudge.refine.outcome import SELECTION_NOTE
 
-    counts = revision.counts()
+    counts, folder, agreement = refinement.counts(), refinement.folder, refinement.agreement
     screen.print(
         f"\n{counts['proposed']} proposals from {counts['asked']} requests ({counts['declined']} without a change, "
-        f"{counts['unreadable']} unreadable, {counts['failed']} failed); {len(revision.kept)} kept"
+        f"{counts['unreadable']} unreadable, {counts['failed']} failed); {len(refinement.kept)} kept"
     )
-    for why, count in revision.left_out.items():
+    for why, count in refinement.left_out.items():
         screen.print(f"  not requested for {count}: {why}")
-    for change in revision.kept:
+    for change in refinement.kept:
         decision = change.decision
         screen.print(
             f"  kept      {change.proposal.name}: {decision.improvement:.2f} levels closer to the physicians on "
             f"held-out answers ({decision.low:.2f} to {decision.high:.2f})"
         )
-    for change in revision.not_kept:
-        screen.print(f"  not kept  {change.proposal.name}: {change.decision.why}")
-    agreement = revision.agreement
-    if agreement is not None and revision.kept:
+    for change in refinement.changes:
+        if not change.decision.kept:
+            screen.print(f"  not kept  {change.proposal.name}: {change.decision.why}")
+    if agreement is not None and refinement.kept:
         for measure, name in (("usable_agreement", "usable agreement"), ("quadratic_kappa", "quadratic kappa")):
             before, after = (agreement[side][measure]["value"] for side in ("before", "after"))
             if before is not None and after is not None:

@@ -1,7 +1,7 @@
 """The result of a refinement."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,43 +17,6 @@ from medjudge.statistics.two_judges import compare
 SELECTION_NOTE = "the kept changes were selected on these answers, so expect a smaller gain on new ones"
 
 
-@dataclass(frozen=True)
-class Revision:
-    """The changes that were tried.
-
-    Attributes:
-        proposals: Every requested proposal.
-        left_out: Why a disagreement got no request -> how many.
-        agreement: Agreement on all held-out answers before and after the kept changes, and its difference; None where
-            no held-out answer has a score.
-    """
-
-    proposals: list[Proposal]
-    left_out: dict[str, int]
-    changes: list[Change]
-    agreement: dict[str, Any] | None
-
-    @property
-    def kept(self) -> list[Change]:
-        return [change for change in self.changes if change.decision.kept]
-
-    @property
-    def not_kept(self) -> list[Change]:
-        return [change for change in self.changes if not change.decision.kept]
-
-    def counts(self) -> dict[str, int]:
-        """How many proposals had which outcome."""
-        outcomes = Counter(proposal.outcome for proposal in self.proposals)
-        return {
-            "asked": len(self.proposals),
-            "proposed": len(self.changes),
-            "declined": outcomes[Outcome.DECLINED],
-            "unreadable": outcomes[Outcome.UNREADABLE],
-            "failed": outcomes[Outcome.FAILED],
-            "unscored": sum(change.decision.unscored for change in self.changes),
-        }
-
-
 @dataclass(frozen=True, repr=False)
 class Refinement:
     """The result of `refine_checklists`; printed, it shows its summary.
@@ -64,8 +27,12 @@ class Refinement:
         not_judged: Answers that physicians scored and the judge never judged.
         unscored: Why the judge could not score others -> how many.
         findings: The disagreements, the largest first.
-        revision: What was changed; None where nothing was proposed.
         why_not_refinable: Why no change can affect this judge; None where one can.
+        proposals: Every requested proposal; None where none was to be requested.
+        left_out: Why a disagreement got no request -> how many.
+        changes: Those that were tried.
+        agreement: Agreement on all held-out answers before and after the kept changes, and its difference; None where
+            no held-out answer has a score.
     """
 
     judge: str
@@ -77,15 +44,34 @@ class Refinement:
     not_judged: int
     unscored: dict[str, int]
     findings: list[Finding]
-    revision: Revision | None = None
     why_not_refinable: str | None = None
+    proposals: list[Proposal] | None = None
+    left_out: dict[str, int] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
+    agreement: dict[str, Any] | None = None
+
+    @property
+    def kept(self) -> list[Change]:
+        """The changes that were kept."""
+        return [change for change in self.changes if change.decision.kept]
+
+    def counts(self) -> dict[str, int]:
+        """How many proposals had which outcome."""
+        outcomes = Counter(proposal.outcome for proposal in self.proposals or ())
+        return {
+            "asked": outcomes.total(),
+            "proposed": len(self.changes),
+            "declined": outcomes[Outcome.DECLINED],
+            "unreadable": outcomes[Outcome.UNREADABLE],
+            "failed": outcomes[Outcome.FAILED],
+            "unscored": sum(change.decision.unscored for change in self.changes),
+        }
 
     @property
     def complete(self) -> bool:
         """Every answer was scored, and every proposal could be read, made and scored."""
-        counts = self.revision.counts() if self.revision else {}
-        lost = sum(counts.get(name, 0) for name in ("unreadable", "failed", "unscored"))
-        return not (self.not_judged or self.unscored or lost)
+        counts = self.counts()
+        return not any((self.not_judged, self.unscored, counts["unreadable"], counts["failed"], counts["unscored"]))
 
     def __str__(self) -> str:
         """The result in a few lines."""
@@ -95,9 +81,9 @@ class Refinement:
             f"{len(self.findings)} disagreements",
         ]
         lines += [f"  {count}: {cause}" for cause, count in self._causes.items()]
-        if self.revision is not None:
-            lines.append(f"{len(self.revision.changes)} proposals, {len(self.revision.kept)} kept")
-            lines += [f"  {change.proposal.name}: {change.decision.why}" for change in self.revision.kept]
+        if self.proposals is not None:
+            lines.append(f"{len(self.changes)} proposals, {len(self.kept)} kept")
+            lines += [f"  {change.proposal.name}: {change.decision.why}" for change in self.kept]
         return "\n".join([*lines, f"Files: {self.folder}"])
 
     __repr__ = __str__
@@ -120,16 +106,12 @@ class Refinement:
             "disagreements": [finding.line() for finding in self.findings],
             "causes": self._causes,
             "proposals": None,
-            "kept": [],
-            "held_out": None,
+            "kept": [change.as_json() for change in self.kept],
+            "held_out": self.agreement,
         }
-        if self.revision is not None:
-            summary |= {
-                "proposals": {**self.revision.counts(), "left_out": self.revision.left_out},
-                "kept": [change.as_json() for change in self.revision.kept],
-                "not_kept": [change.as_json() for change in self.revision.not_kept],
-                "held_out": self.revision.agreement,
-            }
+        if self.proposals is not None:
+            summary["proposals"] = {**self.counts(), "left_out": self.left_out}
+            summary["not_kept"] = [change.as_json() for change in self.changes if not change.decision.kept]
         return summary
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from medjudge.answer.transformers_engine import require_chat_model
 from medjudge.chat_api.client import check_server
@@ -16,7 +16,7 @@ from medjudge.judge.open import ApiRef, FolderRef, ImportedRef, JudgeOptions, Me
 from medjudge.models.hardware import choose_device
 from medjudge.records import Question
 from medjudge.refine.disagreements import Finding, Material, Rounds, find, split_answers
-from medjudge.refine.outcome import Refinement, Revision, joint_agreement, why_unscored
+from medjudge.refine.outcome import Refinement, joint_agreement, why_unscored
 from medjudge.refine.proposals import proposal_requests
 from medjudge.refine.proposers import ApiProposer, EditorProposer, LocalProposer, Proposer, make_proposals
 from medjudge.refine.trials import Change, decided, kept_checklists, plan_rescoring, write_changes
@@ -85,10 +85,10 @@ def refine_checklists(
         material = _gather(run, judge_ref, options)
         findings = find(material)
         write_json_lines(folder / "disagreements.jsonl", [finding.line() for finding in findings])
-        revision = None
+        revised: dict[str, Any] = {}
         if open_proposer is not None:
             try:
-                revision = _revise(run, folder, judge_ref, options, material, findings, open_proposer)
+                revised = _revise(run, folder, judge_ref, options, material, findings, open_proposer)
             finally:
                 record_spending(run, options.judging.limit.prices)
         unscored = why_unscored(material)
@@ -102,8 +102,8 @@ def refine_checklists(
             not_judged=len({score.answer_key for score in material.scores} - set(material.keys) - set(unscored)),
             unscored=dict(Counter(unscored.values()).most_common()),
             findings=findings,
-            revision=revision,
             why_not_refinable=why_not_refinable(judge_ref),
+            **revised,
         )
         write_json(folder / "summary.json", refinement.as_json())
     return refinement
@@ -164,8 +164,8 @@ def _revise(
     material: Material,
     findings: Sequence[Finding],
     open_proposer: Callable[[], Proposer],
-) -> Revision:
-    """Propose, score the held-out answers again, and decide."""
+) -> dict[str, Any]:
+    """Propose, score the held-out answers again, and decide: what a `Refinement` says of it."""
     prompts, left_out = proposal_requests(material, findings, options.limit)
     made = make_proposals(run, prompts, folder / "proposals.jsonl", open_proposer)
     questions = [
@@ -184,7 +184,8 @@ def _revise(
     kept = kept_checklists(changes)
     with_kept = {**before, **{key: rounds for key, rounds in after.items() if key.question_id in kept}}
     agreement = joint_agreement(material, before, with_kept, options.seed)
-    return Revision([proposal for _, proposal in made], left_out, changes, agreement)
+    proposals = [proposal for _, proposal in made]
+    return {"proposals": proposals, "left_out": left_out, "changes": changes, "agreement": agreement}
 
 
 def _scored_again(

@@ -46,7 +46,7 @@ def refined(module_server, tmp_path_factory):
     module_server.replies["proposer"] = propose
     options = RefineOptions(judging=JudgeOptions(server=Server(module_server.url)))
     refinement = refine_checklists(run, "openai:judge", proposer="openai:proposer", options=options)
-    assert f"{len(refinement.revision.kept)} kept" in repr(refinement)
+    assert f"{len(refinement.kept)} kept" in repr(refinement)
     assert json.loads((run / "refinement" / "summary.json").read_text()) == refinement.as_json()
     return refinement.as_json(), run / "refinement"
 
