@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scoring_run import MODELS, answer, build_run, judgment, planned, question
 
 from medjudge.annotate.add_scores import add_scores
@@ -211,15 +209,3 @@ def test_a_line_cut_off_by_a_crash_costs_no_other_score(run: Run) -> None:
     assert run.physicians_file.read_bytes() == torn
     assert add_scores(run, fours[:3]) == (1, 2, 0)
     assert run.physician_scores() == fours[:3]
-
-
-@settings(max_examples=25, deadline=None)
-@given(raters=st.integers(1, 5), data=st.data())
-def test_no_rater_gets_more_than_asked_for(tmp_path_factory: Any, raters: int, data: Any) -> None:
-    overlap, each = data.draw(st.integers(1, raters)), data.draw(st.integers(1, 6))
-    run = build_run(tmp_path_factory.mktemp("plans"))
-    plan = plan_of(run, raters=[f"r{number}" for number in range(raters)], overlap=overlap, each=each)
-    loads = [len(ids) for ids in plan.by_rater.values()]
-    assert max(loads) <= each
-    assert max(loads) - min(loads) <= 1
-    assert all(len(set(ids)) == len(ids) for ids in plan.by_rater.values())

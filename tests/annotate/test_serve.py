@@ -7,18 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from scoring_pages import HERE, MODEL, TOKEN, client_of, items_of, planned_run, scores_of
 from scoring_run import build_run, planned
 from starlette.testclient import TestClient
 
-import medjudge.annotate.rendering as serving
 from medjudge.annotate.access import Access
 from medjudge.annotate.plan import plan_file, read_plan
 from medjudge.annotate.serve import annotation_app, seconds_left
-from medjudge.languages.texts import PACKAGED
 from medjudge.records import MTGDimensions
-from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run
 from medjudge.workflows.annotation_pages import open_pages
 from medjudge.workflows.network import Network
@@ -155,15 +151,6 @@ def test_servers_of_one_run_lose_nothing(knowledge: Run) -> None:
         list(pool.map(score_all, servers, raters))
     assert len(knowledge.physician_scores()) == 24
     assert all("All answers are scored" in client.get("/").text for client in servers)
-
-
-def test_page_speaks_both_languages() -> None:
-    words = {name: yaml.safe_load(PACKAGED.text(name, "scoring_page.yaml")) for name in ("en", "zh")}
-    assert words["en"].keys() == words["zh"].keys()
-    for word in words.values():
-        assert list(word["captions"]) == [1, 2, 3, 4, 5]
-    for category in LLMEVAL_MED.category_ids:
-        assert [len(serving.rubric_of(category, name, LLMEVAL_MED).levels) for name in words] == [5, 5]
 
 
 def test_the_rater_switches_the_language_of_the_page(knowledge: Run) -> None:

@@ -180,23 +180,16 @@ LATEX_TEXT = {
     "$\\dagger$": "†",
     "$^\\dagger$": "†",
 }
-LATEX_TOKEN = re.compile("|".join(map(re.escape, LATEX_TEXT)) + r"|\\textbf{|{\\scriptsize |}|[^\\&%$#_{}~^<>|`]")
+LATEX_TOKEN = re.compile("|".join(map(re.escape, LATEX_TEXT)) + r"|[^\\&%$#_{}~^<>|`]")
 
 
 def latex_text(cell: str) -> str:
     """What LaTeX would print; fails at anything that it would read as a command, or not at all."""
-    pieces, at, depth = [], 0, 0
-    while at < len(cell):
-        match = LATEX_TOKEN.match(cell, at)
-        assert match, f"{cell[at:]!r} in {cell!r}"
-        token, at = match[0], match.end()
-        depth += token in ("\\textbf{", "{\\scriptsize ")
-        depth -= token == "}"
-        assert depth >= 0, cell
-        if token in LATEX_TEXT or len(token) == 1:
-            pieces.append("" if token == "}" else LATEX_TEXT.get(token, token))
-    assert depth == 0, cell
-    return "".join(pieces)
+    marked = re.fullmatch(r"(?:\\textbf{|{\\scriptsize )(.*)}(\$\^\\dagger\$)?", cell)
+    bare = marked[1] + (marked[2] or "") if marked else cell
+    tokens = LATEX_TOKEN.findall(bare)
+    assert "".join(tokens) == bare, cell
+    return "".join(LATEX_TEXT.get(token, token) for token in tokens)
 
 
 def latex_tables(text: str) -> Iterator[list[list[str]]]:

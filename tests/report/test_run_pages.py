@@ -89,7 +89,6 @@ def test_a_run_that_cannot_be_read_has_a_row_with_the_reason(runs, tmp_path) -> 
         "{",
         '{"updated": "yesterday"}',
         '{"updated": "0001-01-01T00:00:00+10:00"}',
-        '{"benchmark": {}}',
         '{"judges": []}',
     ],
 )
