@@ -1,6 +1,5 @@
 """Tables as spreadsheet programs and people leave them: what would change a text is refused, with its cell."""
 
-import csv
 import datetime
 from collections.abc import Callable
 from pathlib import Path
@@ -313,12 +312,3 @@ def test_a_percentage_is_no_score(book) -> None:
     message = refused(read_physician_scores, path)
     assert "row 2: score in D2 is the number 1, shown in the format 0%; a whole number from 1 to 5" in message
     assert "row 3" not in message
-
-
-def test_a_template_writes_what_is_read_back(medjudge, jsonl, tmp_path) -> None:
-    base = {"category": "MK", "language": "en"}
-    made = jsonl("q.jsonl", {**base, "id": "q1", "prompt": "Fever, cough, rash: what now?"})
-    assert medjudge("data", "template", made, "--format", "csv", "--out", tmp_path / "t.csv").returncode == 0
-    with (tmp_path / "t.csv").open(encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.reader(file))
-    assert len(rows[0]) == len(rows[1])
