@@ -126,6 +126,7 @@ def test_the_agreed_score_counts_and_the_raters_agreement_stays(run: Run) -> Non
     assert physicians_by_answer(run.settled_scores())[first] == {"dr-c": 5}
 
 
+@pytest.mark.slow
 def test_import_and_validate_say_it(run: Run, medjudge: Callable, tmp_path: Path) -> None:
     medjudge(
         "annotate", "export", run.path, "--rater", "dr-a", "--rater", "dr-b", "--new-plan", "--out", tmp_path / "f"

@@ -329,6 +329,7 @@ def press(page: Any, key: str) -> None:
     page.wait_for_load_state()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["pairs"], indirect=True)
 def test_keys_compare_in_a_browser(planned: Case, page: Any) -> None:
     left, right = (page.locator(".pair .answer").nth(side).bounding_box() for side in (0, 1))
@@ -343,6 +344,7 @@ def test_keys_compare_in_a_browser(planned: Case, page: Any) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["items"], indirect=True)
 def test_keys_mark_items_in_a_browser_with_the_answer_in_sight(planned: Case, page: Any) -> None:
     count = len(planned.units[0].points)

@@ -117,6 +117,7 @@ def test_ten_answers_by_keyboard_with_a_killed_server_between(knowledge: Run, op
     assert [comment for _, comment in by_question.values() if comment] == ["5 mg, not 50"]
 
 
+@pytest.mark.slow
 def test_dimensions_by_keyboard(letters: Run, open_page: Callable[..., Any]) -> None:
     page = open_page(letters)
     page.wait_for_timeout(SETTLED)
@@ -239,6 +240,7 @@ def test_mouse_alone_without_javascript(letters: Run, open_page: Callable[..., A
     assert (*score.dimensions.model_dump().values(), score.comment) == (5, 4, 3, 2, 0, "one\ntwo")
 
 
+@pytest.mark.slow
 def test_a_typed_comment_outlives_a_look_at_another_answer(knowledge: Run, open_page: Callable[..., Any]) -> None:
     page = open_page(knowledge)
     page.get_by_label("Comment").press_sequentially("dose?", delay=100)

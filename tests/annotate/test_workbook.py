@@ -154,6 +154,7 @@ CLUMSY = st.sampled_from(
 TEXTS = st.lists(ANY_TEXT | CLUMSY, min_size=1, max_size=4).map("".join).filter(str.strip)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(reply=TEXTS, asked=TEXTS, comment=TEXTS)
 def test_any_text_comes_back(tmp_path_factory: Any, reply: str, asked: str, comment: str) -> None:

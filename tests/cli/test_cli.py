@@ -134,6 +134,7 @@ def test_answers_of_several_files_are_judged_together(medjudge, jsonl) -> None:
     refused(medjudge(*asked, files[0], "--run", "other"), "a.jsonl", "the answer to q1 by a is in another")
 
 
+@pytest.mark.slow
 def test_a_run_folder_is_enough_and_each_printed_command_works(
     medjudge, tiny_lm, judge_folder, jsonl, tmp_path
 ) -> None:

@@ -93,6 +93,7 @@ def test_the_file_never_chooses_where_the_key_is_sent(
     assert server.asked == []
 
 
+@pytest.mark.slow
 def test_the_command_line_and_the_environment_choose_the_server(
     medjudge: Callable, project: Callable, chat_server: Callable
 ) -> None:

@@ -150,6 +150,7 @@ def test_thinking_of_a_judge_is_sent_and_is_part_of_it(medjudge, judging, chat_s
     assert len(server.asked) == 4
 
 
+@pytest.mark.slow
 def test_empty_replies_are_sent_again_with_a_higher_limit_and_only_then(medjudge, judging, chat_server) -> None:
     server = chat_server(lambda body: completion(GOOD) if body["max_tokens"] >= 3000 else completion("", "length"))
     command = [*judging, "--base-url", server.url, "--judge-tokens"]

@@ -68,6 +68,7 @@ def test_refuses_what_the_judge_was_trained_on(validate, sample_run) -> None:
     refused(validate(sample_run, "--judge", "similarity"), "trained or tuned on 56 of these 56 questions")
 
 
+@pytest.mark.slow
 def test_constructed_levels_fail_a_weak_judge_and_are_called_that(medjudge, validate, sample_run, judge_folder) -> None:
     done = validate(sample_run, "--judge", judge_folder, "--json")
     assert done.returncode == 1, done.stderr

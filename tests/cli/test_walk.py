@@ -10,6 +10,7 @@ from medjudge.records import Judgment
 MOST_STEPS = 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("judge", ["similarity", "built-in", "openai:m"])
 def test_the_walk_from_the_command_to_a_judgment_is_short(medjudge, chat_server, monkeypatch, judge) -> None:
     """In the chain of calls that makes a judgment, a function calls one of another module at most 12 times.

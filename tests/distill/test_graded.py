@@ -77,6 +77,7 @@ def test_answers_are_new_records_of_their_own(examples, sample):
     assert {example.question.id for example in examples} == {example.id for example in sample}
 
 
+@pytest.mark.slow
 def test_the_seed_decides(sample, examples):
     assert graded_answers(sample, 100, seed=0) == graded_answers(sample, 100, seed=0)
     assert graded_answers(sample, 100, seed=0) == examples[:100]
@@ -212,6 +213,7 @@ def test_nothing_to_alter_is_never_counted_as_altered(kind, text):
     assert altered([text], 0, kind, wording_of(language_of(text, ("en", "zh"))), Random(0)) is None
 
 
+@pytest.mark.slow
 def test_a_swap_brings_the_answer_to_another_question(sample):
     by_id = {question.id: question for question in sample}
     swaps = [example for example in graded_answers(sample, 600, seed=5) if "swap" in steps(example)]

@@ -147,6 +147,7 @@ MEDIQA = """<MEDIQA2019-Task3-QA-TrainingSet2-Alexa><Question QID="{n}">
 </AnswerList></Question></MEDIQA2019-Task3-QA-TrainingSet2-Alexa>"""
 
 
+@pytest.mark.slow
 def test_consumer_questions_have_a_category_of_their_own_and_no_reference_agreement(
     medjudge: Callable, tmp_path: Path
 ) -> None:
@@ -173,6 +174,7 @@ def test_consumer_questions_have_a_category_of_their_own_and_no_reference_agreem
     assert "usable_agreement" not in {check["kind"] for check in study["gate"]["checks"]}
 
 
+@pytest.mark.slow
 def test_a_scheme_is_chosen_once_for_a_run_that_has_none(
     medjudge: Callable, sample_run: Path, folder: Path, chat_server: Callable
 ) -> None:

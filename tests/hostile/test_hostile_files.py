@@ -54,6 +54,7 @@ SHAPES: dict[str, Callable[[Path], object]] = {
 """What a file may be instead of what a command expects, by name."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
 def test_every_reader_refuses_it_in_one_line_that_names_it(tmp_path: Path, shape: str, reader: Reader) -> None:

@@ -16,6 +16,7 @@ few = settings(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", readers(), ids=lambda reader: reader.name)
 def test_a_file_is_read_or_refused(reader) -> None:
     for valid in reader.valid:

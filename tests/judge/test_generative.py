@@ -169,6 +169,7 @@ def test_a_rationale_that_ends_early_or_at_once_is_read_as_it_is(reasoner, assig
             assert judgment.probabilities == pytest.approx(alone[name].probabilities, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_reasons_that_run_out_of_memory_are_written_in_smaller_batches(reasoner, assignment) -> None:
     work = [assignment(f"At most {number} g.", model=f"m{number}") for number in range(9)]
     expected = {judgment.model: judgment.probabilities for judgment in reasoner.judge(work)}

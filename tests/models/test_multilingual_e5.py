@@ -53,6 +53,7 @@ def test_embeddings_equal_those_of_the_packages_own_engine(folder: Path) -> None
     assert cosine.min() >= 0.995
 
 
+@pytest.mark.slow
 def test_the_tokenizer_is_the_published_one_and_keeps_the_wave_dash(folder: Path) -> None:
     assert file_sha256(folder / "tokenizer.json") == TOKENIZER_SHA256
     tokenizer = load_tokenizer(MULTILINGUAL_E5)

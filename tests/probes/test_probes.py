@@ -264,6 +264,7 @@ def processor_seconds(text: str, probe: str, language: str) -> float:
     return max(min(seconds), LEAST_MEASURED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LONG)
 def test_work_grows_with_the_length_of_a_text_and_not_with_its_square(name) -> None:
     change("A. B.", "filler"), change("A. B.", "filler", "zh")

@@ -51,6 +51,7 @@ def refined(module_server, tmp_path_factory):
     return refinement.as_json(), run / "refinement"
 
 
+@pytest.mark.slow
 def test_only_changes_that_help_on_held_out_answers_are_kept(refined, module_server, medjudge, tmp_path) -> None:
     summary, out = refined
     names = {disagreement["name"] for disagreement in summary["disagreements"]}
@@ -115,6 +116,7 @@ def test_no_held_out_answer_reaches_a_prompt_and_only_changed_answers_are_scored
     }
 
 
+@pytest.mark.slow
 def test_a_killed_run_continues_and_pays_nothing_twice(server, lacking_run, medjudge) -> None:
     ways = command(lacking_run, server.url, "--proposer", "openai:proposer")
     calls = []
@@ -142,6 +144,7 @@ def test_a_killed_run_continues_and_pays_nothing_twice(server, lacking_run, medj
     assert json.loads(again.stdout) == json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_limit_on_costs_holds_for_judge_and_proposer_together(server, lacking_run, medjudge, tmp_path) -> None:
     server.replies["proposer"] = propose
     price = "{input: 1, output: 1, date: 2025-01-01, source: a test}"
@@ -160,6 +163,7 @@ def test_a_limit_on_costs_holds_for_judge_and_proposer_together(server, lacking_
     assert json.loads(done.stdout)["kept"]
 
 
+@pytest.mark.slow
 def test_a_dry_run_lists_and_changes_nothing(server, lacking_run, medjudge) -> None:
     (lacking_run / "refinement").mkdir()
     (lacking_run / "refinement" / "settings.json").write_text('{"fdr": 0.1}')  # of a version before
@@ -187,6 +191,7 @@ def test_unscored_answers_are_reported_with_a_fix(lacking_run, medjudge) -> None
     assert "1 scored answers could not be scored by ours and are left out (1: too long)" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_person_proposes_in_an_editor(server, lacking_run, medjudge, tmp_path) -> None:
     editor = tmp_path / "editor.sh"
     editor.write_text('#!/bin/sh\ngrep -q "Physicians:" "$2" && printf "3. no alcohol\\n" >> "$1"\n')

@@ -73,6 +73,7 @@ def test_another_judge_or_other_files_of_it_are_told(run, later, tmp_path) -> No
         write_page(tmp_path / "report.html", [later], since=run)
 
 
+@pytest.mark.slow
 def test_runs_without_a_common_question_are_refused(run, later, tmp_path) -> None:
     write_records(run.questions_file, [q.model_copy(update={"prompt": f"Other {q.prompt}"}) for q in run.questions()])
     with pytest.raises(InputError, match="no question in common"):
@@ -80,6 +81,7 @@ def test_runs_without_a_common_question_are_refused(run, later, tmp_path) -> Non
     assert not (tmp_path / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_the_command_writes_what_changed(medjudge, run, later) -> None:
     done = medjudge("report", later.path, "--judge", "gpt", "--since", run.path)
     assert done.returncode == 0, done.stderr

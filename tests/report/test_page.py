@@ -307,6 +307,7 @@ def test_names_and_sentences_of_a_study_are_text(run, page, against) -> None:
         ]
 
 
+@pytest.mark.slow
 def test_a_long_run_stays_small(tmp_path, page, question) -> None:
     """A run of LLMEval-Med's size must fit in 32 MB; here 650 answers of its kind, in that proportion."""
     from eval.speed.report_size import texts

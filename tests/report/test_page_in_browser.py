@@ -141,6 +141,7 @@ def test_the_policy_refuses_what_the_pages_own_script_does_not_need(run, browser
             assert page.evaluate(tried) == "TypeError", attempt
 
 
+@pytest.mark.slow
 def test_filters_find_what_the_records_hold(run, open_report) -> None:
     page = open_report(run, address="#answers")
     answers, questions = run.answers(), {question.id: question for question in run.questions()}
@@ -264,6 +265,7 @@ def test_markdown_is_rendered_and_shown_raw_on_request(conversation, open_report
     expect(page.get_by_role("button", name="Raw text")).to_be_focused()
 
 
+@pytest.mark.slow
 def test_the_list_is_read_with_the_keyboard(run, open_report) -> None:
     page = open_report(run, viewport={"width": 1200, "height": 700}, address="#answers")
     page.locator("#list").focus()

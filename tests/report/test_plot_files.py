@@ -2,6 +2,7 @@ import json
 import shutil
 from xml.etree import ElementTree
 
+import pytest
 from matplotlib.image import imread
 
 from medjudge.files import write_json
@@ -12,6 +13,7 @@ from medjudge.store import Run
 STUDY = ("agreement", "confusion", "calibration", "risk-coverage", "ranking")
 
 
+@pytest.mark.slow
 def test_every_plot_of_the_report_becomes_an_svg_and_a_png(validated, tmp_path) -> None:
     files = write_plots(tmp_path / "plots", [Run(validated)])
     names = [f"{judge}-{plot}" for judge in ("gpt", "mine") for plot in ("rates", "subcategories")]
@@ -30,6 +32,7 @@ def test_every_plot_of_the_report_becomes_an_svg_and_a_png(validated, tmp_path) 
     assert "药物" in (tmp_path / "plots" / "mine-subcategories.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_plots_of_the_same_name_do_not_replace_each_other(validated, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(plots, "as_svg", lambda figure: "<svg/>")
     monkeypatch.setattr(plots, "as_png", lambda figure: None)
@@ -42,6 +45,7 @@ def test_plots_of_the_same_name_do_not_replace_each_other(validated, tmp_path, m
     assert names == {file.stem for file in (tmp_path / "plots").iterdir()}
 
 
+@pytest.mark.slow
 def test_report_writes_plots_and_keeps_benchmarks_apart(medjudge, validated, sample_run) -> None:
     run = Run(sample_run)
     kept = run.questions()[:9]

@@ -123,6 +123,7 @@ def test_values_without_an_interval_and_orders_without_a_pair_are_drawn(study) -
     assert "its teacher" not in drawn_ranking
 
 
+@pytest.mark.slow
 def test_the_same_study_gives_the_same_bytes_whatever_the_user_set(study) -> None:
     def all_bytes() -> list[Any]:
         drawn = plots.plots(copy.deepcopy(study))

@@ -50,6 +50,7 @@ def test_csv_holds_the_numbers_of_scores_json(medjudge, judged) -> None:
     assert drugs["low"] is drugs["high"] is None  # too few conversations
 
 
+@pytest.mark.slow
 def test_agreement_is_there_after_a_validation(medjudge, judged) -> None:
     wanted = ("report", judged.path, "--format", "csv", "--table", "agreement")
     refused(medjudge(*wanted), "medjudge validate", "--judge mine")

@@ -20,6 +20,7 @@ def saved(page: Page, button: Any) -> bytes:
     return Path(download.value.path()).read_bytes()
 
 
+@pytest.mark.slow
 def test_one_part_and_one_judge_are_seen_at_a_time(run, open_report) -> None:
     page = open_report(run, viewport={"width": 1280, "height": 900})
     expect(page.locator("section.board:visible")).to_have_count(1)
@@ -41,6 +42,7 @@ def test_one_part_and_one_judge_are_seen_at_a_time(run, open_report) -> None:
     expect(page.locator("nav.main a[aria-current]")).to_have_text("Validation")
 
 
+@pytest.mark.slow
 def test_filters_are_in_the_address(run, open_report) -> None:
     page = open_report(run, address="#answers?judge=mine&score=unusable&uncertain=on&words=%E8%8D%AF")
     expect(page.locator("#filters [name=judge]")).to_have_value("mine")
@@ -60,6 +62,7 @@ def test_filters_are_in_the_address(run, open_report) -> None:
     expect(again.locator("#count")).to_have_text(found)
 
 
+@pytest.mark.slow
 def test_two_models_stand_side_by_side_on_a_question(run, open_report) -> None:
     page = open_report(run, viewport={"width": 1280, "height": 900}, address="#answer/0/MK-en-01/model-a/0")
     page.locator("#filters [name=beside]").select_option('"model-d"')
@@ -77,6 +80,7 @@ def test_two_models_stand_side_by_side_on_a_question(run, open_report) -> None:
     expect(again.locator("#detail .said")).to_have_count(2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", ["#answers?score=nonsense&judge=nobody&unknown=1", "#%E7%9"])
 def test_an_address_that_names_nothing_shows_the_page(run, open_report, address) -> None:
     page = open_report(run, address=address)
@@ -84,6 +88,7 @@ def test_an_address_that_names_nothing_shows_the_page(run, open_report, address)
     assert page.evaluate("[...new FormData(form).values()].every((value) => value === '')")
 
 
+@pytest.mark.slow
 def test_columns_are_sorted_by_number_and_by_name(run, open_report) -> None:
     page = open_report(run)
     table = page.locator("section.board:visible .leaders")
@@ -111,6 +116,7 @@ def dated(run: Run) -> Run:
     return run
 
 
+@pytest.mark.slow
 def test_every_table_and_every_plot_is_saved_as_csv_and_png(dated, open_report) -> None:
     run = dated
     page = open_report(run)
@@ -148,6 +154,7 @@ CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
 """Keeps the texts that are drawn in pictures."""
 
 
+@pytest.mark.slow
 def test_the_picture_of_a_table_shows_all_of_it(dated, open_report, tmp_path) -> None:
     page = open_report(dated, viewport={"width": 400, "height": 900}, color_scheme="light")
     page.evaluate(f"() => {{ {DRAWN} }}")
@@ -174,6 +181,7 @@ def test_a_name_that_looks_like_a_formula_stays_text_in_a_spreadsheet(run, open_
     assert page.evaluate("cells => cells.map(csvCell)", cells) == expected
 
 
+@pytest.mark.slow
 def test_the_answers_that_pass_the_filters_are_saved(run, open_report) -> None:
     page = open_report(run, address="#answers")
     page.locator("select[name=model]").select_option(label="model-a")
@@ -195,6 +203,7 @@ SHOWN_IN_PRINT = """() => Object.fromEntries(
     .map((place) => [place, document.querySelector(place)?.checkVisibility() ?? null]))"""
 
 
+@pytest.mark.slow
 def test_print_shows_validation_raters_and_provenance_and_each_page_names_its_origin(dated, open_report) -> None:
     page = open_report(dated)
     page.emulate_media(media="print")
@@ -209,6 +218,7 @@ def test_print_shows_validation_raters_and_provenance_and_each_page_names_its_or
     assert printed.startswith(b"%PDF")
 
 
+@pytest.mark.slow
 def test_the_theme_is_chosen_and_kept(run, open_report) -> None:
     page = open_report(run, color_scheme="light")
 
@@ -223,6 +233,7 @@ def test_the_theme_is_chosen_and_kept(run, open_report) -> None:
     assert background() == light
 
 
+@pytest.mark.slow
 def test_a_phone_scrolls_tables_inside_their_frame(run, open_report) -> None:
     page = open_report(run, viewport={"width": 400, "height": 800})
     for address in ("#board-1", "#trust", "#study-0", "#answers", "#answer/0/MK-zh-01/model-a/0"):
@@ -259,6 +270,7 @@ ENGLISH = """names => {
 """Texts of the page, with what people and models wrote left out, that hold an English word."""
 
 
+@pytest.mark.slow
 def test_no_english_text_is_left_in_the_chinese_page(run, open_report) -> None:
     page = open_report(run, language="zh", address="#answer/0/MK-zh-01/model-a/0?beside=%22model-b%22")
     expect(page.locator("#detail h3")).to_be_visible()

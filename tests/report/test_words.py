@@ -101,6 +101,7 @@ def test_values_are_escaped_once() -> None:
     assert said == "&lt;b&gt;{n}&lt;/b&gt; &amp; 3"
 
 
+@pytest.mark.slow
 def test_the_page_says_its_language(run, tmp_path) -> None:
     write_page(tmp_path / "report.html", [run], "zh")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -78,6 +78,7 @@ rubric_items = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(rubric_items, st.booleans()), min_size=1, max_size=12), st.data())
 def test_failing_one_item_less_never_lowers_a_score(drawn: list[tuple[dict, bool]], data: st.DataObject) -> None:

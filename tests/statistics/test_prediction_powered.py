@@ -23,6 +23,7 @@ def study(design: Design, seed: int = 0) -> SimulatedStudy:
     return simulated_study(design, np.random.default_rng(seed))
 
 
+@pytest.mark.slow
 def test_without_clusters_it_is_ppi_py() -> None:
     from ppi_py import ppi_mean_ci, ppi_mean_pointestimate  # here, since it loads a compiler for a second
 

@@ -77,6 +77,7 @@ def test_the_curves_go_to_tensorboard_and_a_plot(recipe, tiny_encoder, capsys, m
     assert "(training/curves.svg)" in (folder / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_curves_that_nothing_can_draw_are_said_to_be_missing(recipe, tiny_encoder, capsys, monkeypatch) -> None:
     monkeypatch.setattr(progress_module, "find_spec", lambda name: None)
     folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))

@@ -75,6 +75,7 @@ def type_a_kappa(run: Run) -> None:
     file.write_text(json.dumps(fields))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -114,6 +115,7 @@ def test_what_is_added_later_leaves_a_study_as_it_is(run: Run) -> None:
     assert study.changed is None
 
 
+@pytest.mark.slow
 def test_a_study_of_scores_from_elsewhere_and_one_without_hashes_are_read(run: Run, tmp_path: Path) -> None:
     elsewhere = tmp_path / "scores.jsonl"
     shutil.move(run.physicians_file, elsewhere)
@@ -138,6 +140,7 @@ def test_a_score_of_this_run_has_the_hash_of_its_texts(run: Run) -> None:
     assert run.physician_scores()[-1].texts == run.texts()[key]
 
 
+@pytest.mark.slow
 def test_what_earlier_versions_added_to_a_run_is_ignored(run: Run) -> None:
     """Alarms since another run, conformal sets, variances, and the stages of an escalation to an API judge."""
     before = statuses_in(run, "exact")

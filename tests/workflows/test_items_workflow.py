@@ -104,6 +104,7 @@ def test_answers_without_verdicts_are_counted_with_their_reason(medjudge, chat_s
     assert "without verdicts: 2, unreadable reply: the reply is no JSON object" in " ".join(done.stdout.split())
 
 
+@pytest.mark.slow
 def test_physicians_verdicts_are_compared_by_eval_and_by_validate(medjudge, chat_server, asked, tmp_path) -> None:
     server = chat_server(marking())
     folder = tmp_path / "run"

@@ -79,6 +79,7 @@ def test_a_panel_is_the_mean_of_its_members_and_is_compared_with_each(medjudge, 
     assert "panel minus member" in screen.stdout
 
 
+@pytest.mark.slow
 def test_a_member_that_fails_is_left_out_and_too_few_members_give_no_score(
     medjudge, scored_run: Run, tmp_path: Path
 ) -> None:
@@ -140,6 +141,7 @@ def test_members_judge_as_if_alone_and_nothing_is_judged_or_paid_for_twice(
     assert "member near: 20 answers" in second.stdout
 
 
+@pytest.mark.slow
 def test_the_report_shows_the_members_in_its_language(medjudge, scored_run: Run) -> None:
     assert medjudge("validate", scored_run.path, "--judge", "panel:a,b,c", "--resamples", 100).returncode in (0, 1)
     assert medjudge("report", scored_run.path, "--lang", "zh").returncode == 0

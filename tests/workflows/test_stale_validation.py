@@ -50,6 +50,7 @@ def status(run: Run) -> tuple[str, str]:
     return state.value, line
 
 
+@pytest.mark.slow
 def test_the_study_names_what_it_was_made_with_and_another_model_makes_it_stale(run: Run, judge: Path) -> None:
     options = ValidateOptions(settings=Settings(resamples=100), judging=ON_CPU)
     study = validate(run, str(judge), options=options)
