@@ -241,30 +241,18 @@ def test_links_of_others_and_removed_ones_are_refused(run: Run) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pairs", "items"])
-def test_pairs_and_items_are_served_on_a_network_with_the_links_of_scoring(
-    kind: str,
-    sample_run: Path,
-    certificate: tuple[Path, Path],
-    serving: Callable[[AnnotationPages], None],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    run = Run(sample_run)
-    task = VERDICTS[kind]
+def test_pairs_and_items_are_served_on_a_network_with_the_links_of_scoring(kind: str, sample_run: Path) -> None:
+    run, task = Run(sample_run), VERDICTS[kind]
     export_verdict_forms(run, task, VerdictOptions(["dr-a", "dr-b"], each=4))
-    plain = open_pages(run, task=task, network=Network("0.0.0.0"))
-    plain.listener.socket.close()
-    assert capsys.readouterr().err.count("WARNING: ") == 3
-    pages = open_pages(run, task=task, network=Network("0.0.0.0", 0, *certificate))
-    assert capsys.readouterr().err == ""
+    pages = open_pages(run, task=task, network=Network("0.0.0.0"))
+    pages.listener.socket.close()
     tokens = json.loads((run.path / "annotation" / "links.json").read_text())
     for rater in ("dr-a", "dr-b"):
-        assert plain.links[rater].link.endswith(f"/?token={tokens[rater]}")
         assert pages.links[rater].link.endswith(f"/?token={tokens[rater]}")
         assert pages.links[rater].answers == 4
-    serving(pages)
-    page, cookies = opened(pages, "dr-b", certificate[0])
-    assert 'name="rater" value="dr-b"' in page
-    assert [cookie.secure for cookie in cookies] == [True]
+    browser = TestClient(pages._app, base_url="http://127.0.0.1")
+    browser.get("/", params={"token": tokens["dr-b"]})
+    assert 'name="rater" value="dr-b"' in browser.get("/").text
     with pytest.raises(InputError, match=f"--rater dr-c: no (pairs|answers) in the plan of {run.path}"):
         open_pages(run, ["dr-c"], task=task)
 
