@@ -127,22 +127,6 @@ def test_distill_makes_synthetic_answers_with_no_score_at_all(medjudge, sample_r
     assert summary["weights"] == {"synthetic": 1}
 
 
-@pytest.mark.parametrize(
-    ("change", "parts"),
-    [
-        ({"score": 7}, ["physician_scores.jsonl, line 1", "score", "7"]),
-        ({"score": 0}, ["physician_scores.jsonl, line 1", "score", "0"]),
-        ({"model": "nobody"}, ["belongs to no answer", "nobody", "check whether the answers are those of another run"]),
-    ],
-)
-def test_distill_refuses_wrong_scores(medjudge, sample_run, tmp_path, change, parts) -> None:
-    file = sample_run / "physician_scores.jsonl"
-    first, *rest = file.read_text().splitlines()
-    file.write_text("\n".join([json.dumps({**json.loads(first), **change}), *rest]) + "\n")
-    refused(medjudge("distill", sample_run, "--out", "data"), *parts)
-    assert not (tmp_path / "data").exists()
-
-
 def test_distill_refuses_one_level_too_few_lines_and_wrong_weights(medjudge, sample_run, tmp_path) -> None:
     for weight in ("teacher", "teacher=0", "gpt=1", "teacher=nan", "matching=1"):
         refused(medjudge("distill", sample_run, "--out", "data", "--weight", weight), f"--weight {weight}", "above 0")
