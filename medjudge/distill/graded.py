@@ -8,7 +8,6 @@ import math
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ from medjudge.distill.sources import Body, Source, Wording, is_answer
 from medjudge.languages.texts import languages_of
 from medjudge.records import Answer, Question
 from medjudge.scheme import LLMEVAL_MED, Scheme
-from medjudge.text.blocks import block_starts, in_series, is_complete, lines_of
+from medjudge.text.blocks import cut_into_blocks
 from medjudge.text.formatting import plain
 from medjudge.text.outline import Outline, outline_of
 from medjudge.text.reordering import reordered
@@ -266,11 +265,7 @@ def padded(text: str, characters: int, wording: Wording, draw: Random) -> str:
     Filler adds no content. No sentence is used twice; where the lists hold too little, less is added.
     """
     chunks = _chunks(characters, wording, draw)
-    starts = block_starts(lines_of(text))
-    blocks = [text[start:end].strip() for start, end in pairwise([*starts, len(text)])]
-    gaps = [
-        at for at, (before, after) in enumerate(pairwise(blocks), 1) if is_complete(before) and not in_series(after)
-    ]
+    _, blocks, gaps = cut_into_blocks(text)
     possible = draw.sample([0, len(blocks), *gaps], min(len(gaps) + 2, _MOST_POSITIONS))
     positions = [draw.choice(possible) for _ in chunks]
     result: list[str] = []

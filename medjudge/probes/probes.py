@@ -18,7 +18,7 @@ from medjudge.probes.texts import AskedForm, ProbeTexts, asked_form, probe_texts
 from medjudge.records import Answer, Question
 from medjudge.scale import USABLE_FROM
 from medjudge.scheme import LLMEVAL_MED, Scheme
-from medjudge.text.blocks import block_starts, in_series, is_complete, lines_of
+from medjudge.text.blocks import cut_into_blocks
 from medjudge.text.formatting import plain
 from medjudge.text.grammar import Grammar, grammar_of
 from medjudge.text.reordering import reordered
@@ -143,23 +143,13 @@ def _applies(question: Question, probe: str, level: int | None, scheme: Scheme) 
 
 def _with_filler(text: str, material: _Material) -> str:
     filler, draw = material.texts.filler, material.draw
-    gaps = _gaps(text)
+    starts, _, numbers = cut_into_blocks(text)
+    gaps = [starts[number] for number in numbers]
     positions = sorted(draw.sample(gaps, min(len(gaps), len(filler.between), 3)))
     pieces = [text[start:end] for start, end in pairwise([0, *positions, len(text)])]
     between = draw.sample(filler.between, len(positions))
     middle = pieces[0] + "".join(f"{words}\n\n{piece}" for words, piece in zip(between, pieces[1:], strict=True))
     return f"{draw.choice(filler.begin)}\n\n{middle}\n\n{draw.choice(filler.end)}"
-
-
-def _gaps(text: str) -> list[int]:
-    """The start of a paragraph that is neither part of a list or table nor led up to by the paragraph before it."""
-    starts = block_starts(lines_of(text))
-    blocks = [text[start:end].strip() for start, end in pairwise([*starts, len(text)])]
-    return [
-        start
-        for start, (before, after) in zip(starts[1:], pairwise(blocks), strict=True)
-        if is_complete(before) and not in_series(after)
-    ]
 
 
 def _beside(text: str, variants: Sequence[str], draw: Random) -> str:

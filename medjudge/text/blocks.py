@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 THOUGHT_MARKS = (("<think>", "</think>"), ("<seed:think>", "</seed:think>"), ("[THINK]", "[/THINK]"))
@@ -35,6 +36,14 @@ class Line(NamedTuple):
     start: int
     text: str
     fenced: bool
+
+
+class Blocks(NamedTuple):
+    """Start and text of each block, and the blocks, by number, before which a further paragraph would fit."""
+
+    starts: list[int]
+    texts: list[str]
+    gaps: list[int]
 
 
 def lines_of(text: str) -> list[Line]:
@@ -85,6 +94,19 @@ def block_starts(lines: Sequence[Line]) -> list[int]:
     """Beginning of each block between blank lines; a fenced block is never cut."""
     behind_blank = [True, *(not line.text.strip() and not line.fenced for line in lines)]
     return [line.start for line, begins in zip(lines, behind_blank, strict=False) if line.text.strip() and begins]
+
+
+def cut_into_blocks(text: str) -> Blocks:
+    """The blocks of a text between blank lines, and the gaps in which a further paragraph would fit.
+
+    None fits within a list or table, nor behind a heading or a lead.
+    """
+    starts = block_starts(lines_of(text))
+    blocks = [text[start:end].strip() for start, end in pairwise([*starts, len(text)])]
+    gaps = [
+        at for at, (before, after) in enumerate(pairwise(blocks), 1) if is_complete(before) and not in_series(after)
+    ]
+    return Blocks(starts, blocks, gaps)
 
 
 def in_series(block: str) -> bool:
