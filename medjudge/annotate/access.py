@@ -78,11 +78,11 @@ def wanted_languages(request: Request) -> list[str]:
     return [chosen, *(code.partition("-")[0].lower() for code in asked)]
 
 
-def switch_language(language: str, item: str) -> Response:
-    """Shows the pages of this browser in another language from here on; `/language/{language}/{item}`."""
+def switch_language(language: str, item: str = "") -> Response:
+    """Shows the pages of this browser in another language from here on; without an item, the end page."""
     if not re.fullmatch(r"[A-Za-z0-9-]{1,35}", language):  # a cookie holds no other letters
         raise HTTPException(404)
-    response = RedirectResponse(f"/answer/{item}", 303)
+    response = RedirectResponse(f"/answer/{item}" if item else "/", 303)
     response.set_cookie(LANGUAGE_COOKIE, language, httponly=True, samesite="strict", max_age=365 * 86400)
     return response
 

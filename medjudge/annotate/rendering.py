@@ -141,7 +141,7 @@ def answer_page(
         words=words.page,
         headings=words.verdicts.headings if words.verdicts else {},
         text_language=page_texts(unit.question.language, languages).lang,
-        switches=[(code, page_texts(code, languages)) for code in _codes(task, unit) if code != language],
+        switches=_switches(task, unit, language),
         minutes_left=None if view.seconds_left is None else max(1, round(view.seconds_left / 60)),
         others=_without_names(view.others, words.form),
         titles=_titles(units, language),
@@ -215,6 +215,11 @@ def _codes(task: Task, unit: Unit) -> list[str]:
     return [code for code in unit.scheme.languages if code in known]
 
 
+def _switches(task: Task, unit: Unit, language: str) -> list[tuple[str, PageTexts]]:
+    """The other languages that a page may have, with their texts."""
+    return [(code, page_texts(code, unit.languages)) for code in _codes(task, unit) if code != language]
+
+
 def end_page(
     task: Task,
     units: Sequence[Unit],
@@ -226,6 +231,7 @@ def end_page(
     language = page_language(task, units, wanted)
     return page_template("end.html").render(
         words=words_of(task, units[0], language).page,
+        switches=_switches(task, units[0], language),
         titles=_titles(units, language),
         rater=rater,
         total=len(units),

@@ -61,6 +61,7 @@ def annotation_app(run: Run, plan: Plan | PairPlan | ItemPlan, access: Access, t
     server.mount("/static", StaticFiles(packages=[("medjudge.annotate", "page/static")]))
     server.add_exception_handler(404, lambda request, error: message_page("not_found", 404))
     server.add_exception_handler(InputError, _unreadable)
+    server.get("/language/{language}")(switch_language)
     server.get("/language/{language}/{item}")(switch_language)
 
     @server.middleware("http")

@@ -168,6 +168,11 @@ def test_the_rater_switches_the_language_of_the_page(knowledge: Run) -> None:
     assert "未保存" in client.post(f"/answer/{item}", data={"score": "9"}).text
     client.get(f"/language/xx/{item}")
     assert '<html lang="en">' in client.get(f"/answer/{item}").text
+    for item in items_of(knowledge):
+        client.post(f"/answer/{item}", data={"score": "4"})
+    assert '<a href="/language/zh" lang="zh-Hans">中文</a>' in client.get("/").text
+    assert client.get("/language/zh").headers["location"] == "/"
+    assert "全部回答已评完" in client.get("/").text
 
 
 @pytest.mark.parametrize("language", ["中", "z%C3%A9", "zh%0d%0aSet-Cookie:x=1", "x%20y", "x" * 36])
