@@ -366,3 +366,10 @@ def test_keys_mark_items_in_a_browser_with_the_answer_in_sight(planned: Case, pa
     assert planned.verdicts == ["met"] * (count - 1) + ["not_met"]
     press(page, "u")
     assert page.locator(".marks input:checked").count() == count
+    page.set_viewport_size({"width": 400, "height": 800})  # a phone: nothing clipped, nothing over the items
+    kept = page.locator(".kept")
+    kept.locator(".text").last.evaluate("text => { text.textContent += ' and more of it'.repeat(200) }")
+    assert kept.evaluate("box => box.scrollHeight - box.clientHeight") == 0
+    page.locator(".save").scroll_into_view_if_needed()
+    assert kept.bounding_box()["y"] + kept.bounding_box()["height"] < page.locator(".marks").bounding_box()["y"]
+    assert kept.bounding_box()["y"] < 0
