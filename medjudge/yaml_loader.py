@@ -20,6 +20,15 @@ class BoundedLoader(yaml.SafeLoader):
             raise yaml.YAMLError(f"its aliases repeat more than {_MOST_REPEATED:,} characters; write the values out")
         return node
 
+    def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
+        node: yaml.ScalarNode = super().compose_scalar_node(anchor)
+        try:  # JSON spells a character beyond the first 65,536 as two halves
+            node.value = node.value.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+        except UnicodeDecodeError:
+            line = node.start_mark.line + 1
+            raise yaml.YAMLError(f"a text in line {line} holds a lone surrogate, half of a character") from None
+        return node
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
         if twice := [key for key, times in Counter(keys).items() if times > 1]:

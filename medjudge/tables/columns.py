@@ -93,6 +93,8 @@ def read_rows(problems: "Problems", columns: Sequence[str], others: Collection[s
     """
     path = problems.path
     sheets = read_sheets(path) if path.suffix.lower() == ".xlsx" else [Sheet(None, list(read_delimited(path)))]
+    if not sheets:
+        raise InputError(f"{path}: has no sheet of cells; save the table as .xlsx again")
     wanted = {plain(name): name for name in (*columns, *others)}
     missing, headings = [*columns], [""]
     for sheet in sheets:

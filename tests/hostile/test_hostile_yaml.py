@@ -29,6 +29,7 @@ REFUSED = {
     "an empty float": ("!!float ''", "not valid YAML"),
     "a mapping that is a list": ("!!map [[a, b]]", "not valid YAML"),
     "a Python object": ("!!python/object/apply:os.system [id]", "not valid YAML"),
+    "half a character": (r'a: "\ud800"', "a text in line 1 holds a lone surrogate"),
     "a key twice": ("x" * 5000 + ": 1\n" + "x" * 5000 + ": 2", "not valid YAML"),
 }
 
@@ -88,6 +89,10 @@ def test_any_value_can_be_quoted() -> None:
     assert clipped(10**9000) == "a value of type int"
     assert clipped({(1, 2): 3}) == "a value of type dict"
     assert len(clipped("x" * 10**7)) == 60
+
+
+def test_a_character_that_json_spells_as_two_halves_is_read() -> None:
+    assert parse_yaml(r'{"a": "\ud83d\ude00"}', "x.yaml") == {"a": "\U0001f600"}
 
 
 def test_aliases_and_merges_of_an_ordinary_config_are_read() -> None:

@@ -11,6 +11,7 @@ from openpyxl import Workbook
 from eval.robustness.hostile_inputs import HEADINGS, KIND, MAIN, far_column, far_row, row, write_sheet
 from medjudge import store
 from medjudge.annotate.scores import read_physician_scores
+from medjudge.benchmark.files import check_file
 from medjudge.errors import InputError
 from medjudge.tables import spreadsheets, xlsx
 from medjudge.tables.columns import Problems, read_rows
@@ -112,6 +113,17 @@ def test_a_text_that_many_cells_share_counts_in_each(tmp_path: Path, monkeypatch
 )
 def test_what_no_spreadsheet_program_writes_is_refused(tmp_path: Path, rows: str, message: str) -> None:
     assert message in refused(sheet(tmp_path / "a.xlsx", rows))
+
+
+def test_a_workbook_whose_sheets_cannot_be_found_is_refused(tmp_path: Path) -> None:
+    Workbook().save(tmp_path / "whole.xlsx")
+    with ZipFile(tmp_path / "whole.xlsx") as whole, ZipFile(tmp_path / "a.xlsx", "w") as copy:
+        for name in whole.namelist():
+            part = whole.read(name)
+            named = part.replace(b"officeDocument/2006/relationships", b"officeDocument/x")
+            copy.writestr(name, named if name == "xl/workbook.xml" else part)
+    with pytest.raises(InputError, match="has no sheet of cells"):
+        check_file(tmp_path / "a.xlsx")
 
 
 def test_a_dtd_and_another_packing_are_refused(tmp_path: Path) -> None:
