@@ -214,6 +214,12 @@ def test_print_shows_validation_raters_and_provenance_and_each_page_names_its_or
     rules = page.evaluate("[...document.styleSheets[0].cssRules].map((rule) => rule.cssText).join(' ')")
     assert "run copy · judge mine · inconclusive · 2026-01-02" in rules
     assert "counter(page)" in rules
+    assert page.locator("#leaderboard table:not(.bars, :has(thead)), #validation table:not(:has(thead))").count() == 0
+    styled = "all => all.map((one) => getComputedStyle(one)).map((style) => [style.breakInside, style.breakAfter])"
+    kept_whole = page.locator("#validation :is(thead, tbody tr:nth-child(2))").evaluate_all(styled)
+    assert {inside for inside, _ in kept_whole} == {"avoid"}
+    with_next = page.locator("#validation :is(h3, h4, tr.group, tbody tr:first-child)").evaluate_all(styled)
+    assert {after for _, after in with_next} == {"avoid"}
     printed = page.pdf(prefer_css_page_size=True)
     assert printed.startswith(b"%PDF")
 
