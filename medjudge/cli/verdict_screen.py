@@ -13,6 +13,7 @@ from medjudge.probes.probes import COUNTED
 from medjudge.statistics.estimates import Estimate
 from medjudge.validation.confidence import Confidence
 from medjudge.validation.physicians import PhysicianAgreement
+from medjudge.validation.ranking import first_of_two
 from medjudge.validation.rates import Usability
 from medjudge.validation.records import Study
 from medjudge.validation.status import ValidationState, gate_state
@@ -154,7 +155,7 @@ def _beside(study: Study) -> Iterator[str]:
             if listed:
                 yield f"{what}: {', '.join(listed)}"
     if study.ranking:
-        yield (
+        yield first_of_two(study.ranking, study.against) or (
             f"order of {len(study.ranking.models)} models: Spearman {span(study.ranking.spearman)}, pairs as "
             f"physicians order them {percent(study.ranking.pairwise_accuracy)}"
         )

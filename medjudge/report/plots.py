@@ -33,6 +33,7 @@ from medjudge.report.sections import studies_of
 from medjudge.report.words import Words
 from medjudge.scale import USABLE_FROM
 from medjudge.store import Run
+from medjudge.validation.ranking import first_of_two
 from medjudge.validation.records import Study
 
 _ENGLISH = Words()
@@ -278,7 +279,9 @@ def ranking_plot(study: Study, words: Words = _ENGLISH) -> Plot | None:
         )
 
     against, right = _against(study, words, 28), study.ranking.pairwise_accuracy["value"]
-    if right is None:
+    if two := first_of_two(study.ranking, study.against):
+        title = label(str(words.known(two)), 160)
+    elif right is None:
         title = words.plain("No two models are told apart by {against}", against=against)
     else:
         title = words.plain(

@@ -19,6 +19,7 @@ from medjudge.scale import USABLE_FROM, consensus
 from medjudge.scheme import ReferenceAgreement
 from medjudge.store import Run
 from medjudge.validation.items import ItemStudy, Verdict, item_verdicts, read_item_study
+from medjudge.validation.ranking import first_of_two
 from medjudge.validation.rates import UsabilityRate
 from medjudge.validation.records import Study, read_study
 
@@ -55,7 +56,12 @@ class ShownCheck(NamedTuple):
 
 
 class ShownStudy(NamedTuple):
-    """A study with what the page shows with it. `by_part` is a list of groups: name, and measures by row."""
+    """A study with what the page shows with it.
+
+    Attributes:
+        by_part: A list of groups: name, and measures by row.
+        two: Which of two models is first.
+    """
 
     study: Study
     verdict: Markup
@@ -63,6 +69,7 @@ class ShownStudy(NamedTuple):
     by_part: list[tuple[str, dict[str, Measures]]]
     paper: ReferenceAgreement | None
     plots: list[dict[str, str]] | None
+    two: str | None
 
 
 class UsabilityTable(NamedTuple):
@@ -209,6 +216,7 @@ def _shown(study: Study, words: Words) -> ShownStudy:
         by_part=[("", {"overall": study.overall}), *by_part.items()],
         paper=study.scheme.reference_agreement,
         plots=_plots(study, words),
+        two=first_of_two(study.ranking, study.against) if study.ranking else None,
     )
 
 

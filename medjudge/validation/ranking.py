@@ -29,6 +29,20 @@ class Ranking(Record):
     pairwise_accuracy: Estimate
 
 
+def first_of_two(ranking: Ranking, against: str) -> str | None:
+    """The better of two models by judge and by physicians, in words; None where there are more models.
+
+    Args:
+        against: Whom the judge is compared with.
+    """
+    if len(ranking.models) > 2:
+        return None
+    judge, physicians = _first(ranking, "judge"), _first(ranking, "physicians")
+    if judge == physicians:
+        return f"Of two models, {judge} is first by the judge and by {against}"
+    return f"Of two models, {judge} is first by the judge, {physicians} by {against}"
+
+
 def system_spearman(judge: np.ndarray, physician: np.ndarray) -> np.ndarray:
     """Spearman's correlation of two sets of rates; shapes (models, ...) -> (...), NaN where one of both is constant."""
     return _cosine(*(rankdata(rates, axis=0) - (len(rates) + 1) / 2 for rates in (judge, physician)))
@@ -90,6 +104,11 @@ def _rates(pairs: Pairs) -> ModelRates:
         by_all["teacher"] = pairs.teacher
     rates = {name: round(float((levels >= USABLE_FROM).mean()), 6) for name, levels in by_all.items()}
     return ModelRates(n=len(pairs.judge), **rates)
+
+
+def _first(ranking: Ranking, by: str) -> str:
+    (one, first), (other, second) = ((name, getattr(rates, by)) for name, rates in ranking.models.items())
+    return "neither (equal rates)" if first == second else one if first > second else other
 
 
 def _cosine(first: np.ndarray, second: np.ndarray) -> np.ndarray:

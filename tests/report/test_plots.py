@@ -121,6 +121,9 @@ def test_values_without_an_interval_and_orders_without_a_pair_are_drawn(study) -
     drawn_ranking = shown_text(plots.ranking_plot(study.model_copy(update={"ranking": ranking(models, share(None))})))
     assert "No two models are told apart by physicians" in drawn_ranking
     assert "its teacher" not in drawn_ranking
+    two = ranking(dict(list(models.items())[:2]), share(None))
+    drawn_ranking = shown_text(plots.ranking_plot(study.model_copy(update={"ranking": two})))
+    assert "Of two models, neither (equal rates) is first" in drawn_ranking
 
 
 @pytest.mark.slow

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau, spearmanr
 
-from medjudge.validation.ranking import pairwise_accuracy, ranking, system_kendall, system_spearman
+from medjudge.report.words import Words
+from medjudge.validation.ranking import first_of_two, pairwise_accuracy, ranking, system_kendall, system_spearman
 
 GENERATOR = np.random.default_rng(8)
 
@@ -38,6 +39,25 @@ def test_rates_by_model_and_their_order(pairs) -> None:
     assert result.spearman["value"] == 1
     assert result.kendall_tau_b["value"] == 1
     assert result.pairwise_accuracy["value"] == 1
+
+
+@pytest.mark.parametrize(
+    ("judge", "said"),
+    [
+        ([5, 1, 1, 1], "Of two models, a is first by the judge and by physicians"),
+        ([1, 1, 5, 1], "Of two models, b is first by the judge, a by physicians"),
+        ([5, 1, 1, 5], "Of two models, neither (equal rates) is first by the judge, a by physicians"),
+    ],
+)
+def test_two_models_are_compared_in_words(pairs, judge, said) -> None:
+    result = ranking(pairs(judge, [4, 4, 4, 2], model=["a", "a", "b", "b"]), resamples=10)
+    assert first_of_two(result, "physicians") == said
+    chinese = Words("zh").known(said)
+    assert "两个模型中的首位" in chinese
+    assert chinese.count("医生") == 1
+    assert ("并列" in chinese) == ("neither" in said)
+    three = ranking(pairs(judge, [4, 4, 4, 2], model=["a", "a", "b", "c"]), resamples=10)
+    assert first_of_two(three, "physicians") is None
 
 
 def test_one_model_has_no_order(pairs) -> None:
