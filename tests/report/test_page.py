@@ -238,6 +238,12 @@ def test_a_study_against_another_judge_has_its_own_section(run, page) -> None:
     write_json(run.agreement_file("mine-against-gpt"), study | {"against": "gpt", "against_kind": "judge"})
     text = page(run).text
     assert text.index("Agreement of mine with physicians") < text.index("Agreement of mine with gpt")
+    # The leaderboard shows the rates of physicians, and not those of another judge, before its details.
+    heading = "Usable to physicians and to the judge, percent of answers that both scored"
+    assert text.count(heading) == 1
+    rates = study["ranking"]["models"]["model-b"]
+    row = f"model-b {rates['n']} {100 * rates['physicians']:.1f} {100 * rates['judge']:.1f}"
+    assert row in text[text.index(heading) : text.index("lowest levels by judge mine")]
 
 
 def test_a_handful_of_scores_makes_a_page(run, page) -> None:
