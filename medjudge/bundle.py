@@ -259,12 +259,14 @@ def _extract(
             continue
         if file is None or content is None:
             raise InputError(f"{archive}: {_reason(member, {MANIFEST, SUMS, *expected})}; {_FIX}")
+        if member.size != file.size:  # before it is written: a sparse member of a small archive may fill the disk
+            raise InputError(f"{archive}: {file.path} was changed; {_FIX}")
         place = folder / file.path
         place.parent.mkdir(parents=True, exist_ok=True)
         with place.open("xb") as out:
             hashed = _Hashed(content)
             shutil.copyfileobj(hashed, out)
-        if (hashed.digest.hexdigest(), member.size) != (file.sha256, file.size):
+        if hashed.digest.hexdigest() != file.sha256:
             raise InputError(f"{archive}: {file.path} was changed; {_FIX}")
     if missing:
         raise InputError(f"{archive}: {next(iter(missing))} is missing; {_FIX}")

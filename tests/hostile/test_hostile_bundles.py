@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import resource
 import shlex
 import shutil
 import subprocess
@@ -108,6 +109,27 @@ def rewritten(bundle: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]
     with tarfile.open(bundle, "w", format=tarfile.GNU_FORMAT) as archive:
         for member, content in members:
             archive.addfile(member, io.BytesIO(content))
+
+
+def test_a_sparse_file_larger_than_the_manifest_says_is_refused_before_it_fills_the_disk(bundle: Path) -> None:
+    def sparse(members: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+        members[2][0].type = tarfile.GNUTYPE_SPARSE
+
+    rewritten(bundle, sparse)
+    data = bytearray(bundle.read_bytes())
+    with tarfile.open(bundle) as archive:
+        header = archive.getmembers()[2].offset
+    # No blocks with data, and the size of the whole: 4 GiB.
+    data[header + 386 : header + 512] = bytes(97) + b"40000000000\0" + bytes(17)
+    data[header + 148 : header + 156] = b" " * 8
+    data[header + 148 : header + 156] = f"{sum(data[header : header + 512]):06o}\0 ".encode()
+    bundle.write_bytes(data)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 20, limits[1]))
+    try:
+        assert "was changed" in refused(bundle)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def test_a_missing_file_is_refused(bundle: Path) -> None:
