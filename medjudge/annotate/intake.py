@@ -146,7 +146,7 @@ class Intake:
 
     def add_form(self, form: Form) -> None:
         """Checks a form against its plan; a row that is not filled in is no problem."""
-        asked = self._asked_by(_plan_of(form, self._plans, self._task))
+        asked = self._asked_by(_plan_of(form, self._plans))
         self._problems += [Problem(form.path, problem.place, [problem.what]) for problem in form.problems]
         if what := _why_foreign(form, asked):
             self._problems.append(Problem(form.path, message("whole_form"), [what]))
@@ -274,7 +274,7 @@ def _free_name(path: Path) -> Path:
     return next(path.with_name(name) for name in names if not path.with_name(name).exists())
 
 
-def _plan_of(form: Form, plans: Sequence[Plan | PairPlan | ItemPlan], task: Task) -> int:
+def _plan_of(form: Form, plans: Sequence[Plan | PairPlan | ItemPlan]) -> int:
     """The index of the plan that a form belongs to: the one with most of its items, and then with fewest others."""
     rows = {(row.rater, row.item_id.partition(".")[0]) for row in form.rows}
     raters = {rater for rater, _ in rows}
