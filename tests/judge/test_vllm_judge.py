@@ -58,9 +58,9 @@ def test_without_vllm_the_engine_is_refused_and_nothing_written(medjudge, base, 
 
 @needs_vllm
 @pytest.mark.slow
-@pytest.mark.parametrize(("style", "rationale_tokens"), [("score-first", 0), ("score-first", 12), ("reason-first", 12)])
-def test_vllm_gives_the_judgments_of_our_own_engine(style, rationale_tokens, base, tmp_path) -> None:
-    folder = build_generative_judge(tmp_path / "judge", base, style=style, temperature=1.3)
+@pytest.mark.parametrize("rationale_tokens", [0, 12])
+def test_vllm_gives_the_judgments_of_our_own_engine(rationale_tokens, base, tmp_path) -> None:
+    folder = build_generative_judge(tmp_path / "judge", base, temperature=1.3)
     work = _work()
     judge = VllmJudge(folder, "judge", rationale_tokens)
     ours = {
