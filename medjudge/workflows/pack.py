@@ -27,7 +27,7 @@ from medjudge.validation.gate import read_gate
 from medjudge.workflows.run_folder import answers_of_files
 from medjudge.workflows.unpack import ANSWERS, QUESTIONS, REQUIREMENTS
 
-_JUDGE_SUFFIXES = (".json", ".jsonl", ".safetensors", ".md", ".txt", ".jinja", ".model", ".yaml", ".sha256", ".minisig")
+_JUDGE_SUFFIXES = (".json", ".jsonl", ".safetensors", ".md", ".txt", ".jinja", ".model", ".yaml")
 """Files that a judge folder needs or explains itself with; weights in other formats can run code when read."""
 
 
