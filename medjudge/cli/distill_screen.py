@@ -72,8 +72,8 @@ def _checks(checks: dict[str, Any]) -> str:
         for name, report in checks["length"]["by_language"].items()
     ]
     return (
-        f"checks: the same on both sides of the split: {duplicates['questions']['same']:,} questions, "
-        f"{duplicates['answers']['same']:,} answers, {duplicates['removed']['answers']:,} exact ones removed from "
+        f"checks: near-duplicates across the split: {duplicates['questions']['near']:,} questions, "
+        f"{duplicates['answers']['near']:,} answers, {duplicates['removed']['answers']:,} exact ones removed from "
         f"train; largest level {balance['largest_share']:.0%}; length alone (the majority alone) agrees at usable on "
         f"{', '.join(lengths)}"
     )

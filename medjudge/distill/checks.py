@@ -1,11 +1,11 @@
 """Checks of a training set before a judge is trained on it: duplicates across the split, balance, length."""
 
 import re
-from collections.abc import Collection, Iterable, Sequence
-from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.stats import spearmanr
 
 from medjudge.errors import InputError
@@ -14,15 +14,19 @@ from medjudge.scale import LEVELS, USABLE_FROM
 
 FEWEST_LINES = 8
 """Training lines below which there is not one batch."""
+NEARLY_SAME = 0.8
+"""Jaccard similarity of two texts' five-character pieces from which they count as nearly the same."""
 LENGTH_LIMIT = 0.3
 """Rank correlation of length and level, up or down, from which a judge may learn length."""
 
 _FEWEST_FOR_LENGTH = 30
+_PIECE = 5
+_SKETCH = 96
 _LISTED = 50
+_ROWS_AT_ONCE = 512
 _BETWEEN_CHINESE = re.compile(r"(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff])")
 
 
-_Key = TypeVar("_Key")
 Name = list[str | int]
 """The identity of a question (its id) or an answer (its key) in a report."""
 
@@ -33,6 +37,14 @@ class Checked(NamedTuple):
     train: list[TrainingLine]
     report: dict[str, Any]
     warnings: list[str]
+
+
+class NearDuplicate(NamedTuple):
+    """A text and the most similar one of the other side, by number; 1 is the same but for case and punctuation."""
+
+    text: int
+    other: int
+    similarity: float
 
 
 def check_training_set(train: Sequence[TrainingLine], validation: Sequence[TrainingLine]) -> Checked:
@@ -73,6 +85,34 @@ def questions_to_keep_out(questions: Sequence[Question], ids: Collection[str], p
     return {question.id for question in questions if question.group in groups}
 
 
+def near_duplicates(texts: Sequence[str], others: Sequence[str], at_least: float = NEARLY_SAME) -> list[NearDuplicate]:
+    """The texts that are nearly the same as one of the others, each with its closest.
+
+    Similarity is Jaccard's, of the sets of five-character pieces (Broder, 1997). Candidates come from sketches, the 96
+    smallest hashes of a set, which share about 96 times the similarity; a pair just above the limit can be missed.
+
+    Args:
+        texts: Any number, such as 26,000 answers of 1,300 characters: about 10 s.
+        at_least: 0 to 1.
+    """
+    first, second = ([_pieces(_plain(text)) for text in side] for side in (texts, others))
+    left, right = _sketches(first, second)
+    duplicates = []
+    for start in range(0, len(texts), _ROWS_AT_ONCE):
+        shared = (left[start : start + _ROWS_AT_ONCE] @ right.T).tocsr()
+        for row in range(shared.shape[0]):
+            counts = shared.data[shared.indptr[row] : shared.indptr[row + 1]]
+            text = start + row
+            if len(counts) == 0 or counts.max() < 0.7 * at_least * min(_SKETCH, len(first[text])):
+                continue
+            other = int(shared.indices[shared.indptr[row] + int(np.argmax(counts))])
+            both = len(np.intersect1d(first[text], second[other], assume_unique=True))
+            similarity = both / (len(first[text]) + len(second[other]) - both)
+            if similarity >= at_least:
+                duplicates.append(NearDuplicate(text, other, round(similarity, 3)))
+    return duplicates
+
+
 def _require_trainable(train: Sequence[TrainingLine]) -> None:
     if len(train) < FEWEST_LINES:
         raise InputError(
@@ -88,34 +128,35 @@ def _require_trainable(train: Sequence[TrainingLine]) -> None:
 def _duplicates(
     train: Sequence[TrainingLine], validation: Sequence[TrainingLine], removed: dict[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Answers, and question texts, that are the same on both sides but for case and punctuation; they stay."""
-    questions = _same(*({line.question.id: line.question.prompt for line in side} for side in (train, validation)))
-    answers = _same(*({line.answer.key: line.answer.text for line in side} for side in (train, validation)))
+    """Answers, and question texts, that are nearly the same on both sides; they stay where they are."""
+    prompts, held = ({line.question.id: line.question.prompt for line in side} for side in (train, validation))
+    ids, held_ids = list(prompts), list(held)
+    questions = near_duplicates(list(prompts.values()), list(held.values()))
+    answers = near_duplicates([line.answer.text for line in train], [line.answer.text for line in validation])
     warnings = []
     if questions:
-        name, other = next(iter(questions.items()))
         warnings.append(
-            f"{len(questions)} training questions are word for word in validation, such as {name} and {other}: its "
-            "scores flatter the judge"
+            f"{len(questions)} training questions are nearly word for word in validation, such as "
+            f"{ids[questions[0].text]} and {held_ids[questions[0].other]}: its scores flatter the judge"
         )
     if len(answers) > 0.01 * len(train):
-        warnings.append(f"{len(answers)} training answers are the same as validation answers")
+        warnings.append(f"{len(answers)} training answers are nearly the same as validation answers")
     report: dict[str, Any] = {
         "removed": removed,
-        "questions": {"same": len(questions), "pairs": _pairs((([one], [other]) for one, other in questions.items()))},
-        "answers": {"same": len(answers), "pairs": _pairs(answers.items())},
+        "questions": _near_report(questions, [[name] for name in ids], [[name] for name in held_ids]),
+        "answers": _near_report(answers, [_name(line) for line in train], [_name(line) for line in validation]),
     }
     return report, warnings
 
 
-def _same(train: dict[_Key, str], validation: dict[_Key, str]) -> dict[_Key, _Key]:
-    """The keys of the training side whose text is also on the other side -> the key there."""
-    held_out = {_plain(text): key for key, text in reversed(validation.items())}
-    return {key: held_out[_plain(text)] for key, text in train.items() if _plain(text) in held_out}
-
-
-def _pairs(same: Iterable[tuple[Sequence[str | int], Sequence[str | int]]]) -> list[dict[str, Name]]:
-    return [{"train": list(one), "validation": list(other)} for one, other in islice(same, _LISTED)]
+def _near_report(duplicates: Sequence[NearDuplicate], names: Sequence[Name], others: Sequence[Name]) -> dict[str, Any]:
+    closest = sorted(duplicates, key=lambda duplicate: -duplicate.similarity)[:_LISTED]
+    pairs: list[dict[str, Any]] = [
+        {"train": names[text], "validation": others[other], "similarity": similarity}
+        for text, other, similarity in closest
+    ]
+    same = sum(duplicate.similarity == 1 for duplicate in duplicates)
+    return {"near": len(duplicates), "same": same, "pairs": pairs}
 
 
 def _balance(lines: Sequence[TrainingLine]) -> dict[str, Any]:
@@ -181,3 +222,26 @@ def _content(line: TrainingLine) -> tuple[str, ...]:
 
 def _name(line: TrainingLine) -> Name:
     return list(line.answer.key)
+
+
+def _pieces(text: str) -> np.ndarray:
+    """The hashes of all runs of five characters, sorted and once each, uint64."""
+    codes = np.frombuffer(text.ljust(_PIECE).encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.uint64)
+    hashes = np.zeros(len(codes) - _PIECE + 1, dtype=np.uint64)
+    for offset in range(_PIECE):
+        # The multipliers of splitmix64 (Steele, Lea and Flood, 2014): which of these hashes are small is arbitrary.
+        hashes = (hashes ^ codes[offset : len(codes) - _PIECE + 1 + offset]) * np.uint64(0xBF58476D1CE4E5B9)
+        hashes ^= hashes >> np.uint64(27)
+        hashes *= np.uint64(0x94D049BB133111EB)
+        hashes ^= hashes >> np.uint64(31)
+    return np.unique(hashes)
+
+
+def _sketches(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> tuple[csr_array, csr_array]:
+    """The smallest hashes of each text, shapes (texts, hashes)."""
+    smallest = [pieces[:_SKETCH] for pieces in (*first, *second)]
+    hashes, column = np.unique(np.concatenate(smallest), return_inverse=True)
+    starts = np.concatenate([[0], np.cumsum([len(hashes_of_text) for hashes_of_text in smallest])])
+    ones = np.ones(len(column), dtype=np.int32)
+    table = csr_array((ones, column, starts), shape=(len(smallest), len(hashes)))
+    return table[: len(first)], table[len(first) :]
