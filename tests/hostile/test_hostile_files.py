@@ -91,7 +91,7 @@ def test_a_liveqa_question_without_text_is_named(tmp_path: Path) -> None:
     references, judged = tmp_path / "references.xml", tmp_path / "judged.txt"
     references.write_text('<LIVEQA><NLM-QUESTION qid="TQ7"><ANSWER>x</ANSWER></NLM-QUESTION></LIVEQA>')
     judged.write_text("")
-    with pytest.raises(InputError, match=r"references\.xml, question 7: SUBJECT and MESSAGE are both empty"):
+    with pytest.raises(InputError, match=r"references\.xml, question TQ7: SUBJECT and MESSAGE are both empty"):
         read_liveqa_med(references, judged)
 
 
