@@ -11,7 +11,7 @@ import shutil
 import tarfile
 import unicodedata
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import escape
 from hashlib import sha256
 from pathlib import Path
@@ -168,7 +168,8 @@ def write_bundle(out: Path, sources: Mapping[str, Path], version: str, about: Ab
     except OSError as error:
         raise InputError(f"--out {out}: {(error.strerror or str(error)).lower()}; nothing was written") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # a parent that is a file
+            temporary.unlink(missing_ok=True)
     return Written(manifest, sha256(data).hexdigest())
 
 

@@ -272,6 +272,11 @@ def test_what_is_no_bundle_at_all_or_claims_a_huge_size(tmp_path: Path) -> None:
     assert "not a bundle" in refused(tmp_path / "b.tar")
 
 
+def test_a_bundle_below_a_file_is_refused_in_one_line(bundle: Path) -> None:
+    with pytest.raises(InputError, match="nothing was written"):
+        write_bundle(bundle / "again.tar", {"a": bundle.parent / "source-0"}, "0.1.0", ABOUT)
+
+
 def test_an_existing_target_is_never_touched(bundle: Path) -> None:
     target = bundle.parent / "kit"
     target.symlink_to(bundle.parent / "nowhere")
