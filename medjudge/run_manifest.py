@@ -41,8 +41,8 @@ class _BenchmarkEntry(BaseModel):
     model_config = ConfigDict(strict=True)
 
     source: str
-    questions: int
-    sha256: str
+    questions: int = 0
+    sha256: str = ""  # empty until the questions are written
 
 
 class Manifest(BaseModel):

@@ -431,7 +431,7 @@ class Run:
         """Notes that go with any figure of this run: its own notes, and what of it was changed since."""
         notes = list(self.manifest().get("notes", []))
         benchmark = self.manifest().get("benchmark") or {}
-        if benchmark and benchmark["sha256"] != file_sha256(self.questions_file):
+        if benchmark.get("sha256") and benchmark["sha256"] != file_sha256(self.questions_file):
             notes.append(QUESTIONS_CHANGED)
         return [*notes, *(left_out(file.name, len(aside)) for file, aside in self.aside.items() if aside)]
 

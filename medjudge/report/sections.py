@@ -127,7 +127,8 @@ def _overlaps(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore]) -
 def _provenance(manifest: dict[str, Any], words: Words) -> list[str]:
     """The provenance of a run, for readers who repeat it."""
     lines: list[str] = []
-    if benchmark := manifest.get("benchmark"):
+    benchmark = manifest.get("benchmark") or {}
+    if benchmark.get("sha256"):
         counts = {"questions": benchmark["questions"], "sha256": benchmark["sha256"][:12]}
         source = words(
             "Benchmark {source}: {questions} questions, sha256 {sha256}.", source=benchmark["source"], **counts

@@ -133,6 +133,8 @@ def start_run(run: Run, questions: Sequence[Question], scheme: Scheme, source: s
                 "another --run"
             )
     else:
+        # First: after a kill, the same command without --benchmark finds by it what the questions are of.
+        run.update_manifest(benchmark={"source": source})
         run.write_questions(questions, scheme)
     run.update_manifest(
         id=run.manifest().get("id", uuid4().hex),

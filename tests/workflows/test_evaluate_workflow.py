@@ -31,6 +31,19 @@ def test_evaluate_returns_the_rates_that_it_writes_and_prints_them(tiny_similari
     assert "<th>OP</th>" in html
 
 
+def test_killed_before_its_manifest_a_run_goes_on_with_the_sample(tiny_similarity, tmp_path, monkeypatch) -> None:
+    def kill() -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patches:
+        patches.setattr("medjudge.workflows.run_folder.describe", kill)  # after the questions, before the manifest
+        with pytest.raises(KeyboardInterrupt):
+            medjudge.evaluate(judge=str(tiny_similarity), limit=2, run=tmp_path / "run")
+    assert (tmp_path / "run" / "questions.jsonl").exists()
+    assert not (tmp_path / "run" / "answers.jsonl").exists()
+    assert medjudge.evaluate(judge=str(tiny_similarity), limit=2, run=tmp_path / "run").complete
+
+
 @pytest.mark.slow
 def test_a_name_of_a_model_is_escaped(jsonl, tmp_path) -> None:
     question = {
