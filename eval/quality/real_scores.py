@@ -30,19 +30,22 @@ from medjudge.records import AnswerKey
 from medjudge.statistics.measures import confusion, quadratic_kappa
 from medjudge.store import Run
 
+GENERATIVE = "--config gemma3-270m-lora"
 BASES = {
-    "gemma-270m": ("google/gemma-3-270m", 6),
-    "qwen-0.5b": ("Qwen/Qwen2.5-Coder-0.5B-Instruct", 8),
-    "qwen-1.5b": ("Qwen/Qwen2.5-Coder-1.5B-Instruct", 9),
+    "built-in": "--config quickstart --num_train_epochs 2 --per_device_train_batch_size 16"
+    " --gradient_accumulation_steps 2 --learning_rate 5e-4",
+    "gemma-270m": f"{GENERATIVE} --model_name_or_path google/gemma-3-270m --upper_layers 6",
+    "qwen-0.5b": f"{GENERATIVE} --model_name_or_path Qwen/Qwen2.5-Coder-0.5B-Instruct --upper_layers 8",
+    "qwen-1.5b": f"{GENERATIVE} --model_name_or_path Qwen/Qwen2.5-Coder-1.5B-Instruct --upper_layers 9",
 }
-"""Hub id, and how many of the upper layers are trained: a third."""
+"""The options of `medjudge train`: the built-in judge goes on learning, of language models the upper third learns."""
 SOURCES = ("gpt-4", "people-200", "people-800", "people-3200", "qa")
 SPLITS = ("questions", "models", "subjects")
 UNSEEN, SEED = 0.2, 0
 RUN, TEACHER = "llmeval2", "gpt-4"
 QA = ("halluqa", "evouna")
 LAST_RATE = 5e-5
-"""The rate of the second stage, on people's scores: a tenth of the config's."""
+"""The rate of the second stage, on people's scores: a tenth of the first stage's."""
 SETS = {
     "halluqa": "halluqa $DATA/halluqa",
     "evouna": "evouna $DATA/evouna",
@@ -129,10 +132,9 @@ def train(study: Study, command: str, folder: str) -> None:
 
 def trained(study: Study, cell: Cell, answers: int | None) -> str:
     """Distils and trains by the user's commands; returns the judge folder."""
-    model, upper = BASES[cell.base]
     name = f"{cell}-{answers}"
     runs = " ".join(learned_runs(study.folder, cell, answers))
-    config = f"medjudge train --config gemma3-270m-lora --model_name_or_path {model} --upper_layers {upper}"
+    config = f"medjudge train {BASES[cell.base]}"
     files = f"--validation-file {name}/data/validation.jsonl"
     if not cell.source.startswith("people"):
         study.run(f"medjudge distill {runs} --out {name}/data")
@@ -140,7 +142,7 @@ def trained(study: Study, cell: Cell, answers: int | None) -> str:
         return f"judges/{name}"
     study.run(f"medjudge distill {runs} --out {name}/data --people-last")
     train(study, f"{config} {files} --train-file {name}/data/teacher-first.jsonl", f"{name}/first")
-    last = f"medjudge train --config gemma3-270m-lora {files} --train-file {name}/data/people-last.jsonl"
+    last = f"{config} {files} --train-file {name}/data/people-last.jsonl"
     train(study, f"{last} --start-from {name}/first --learning_rate {LAST_RATE}", f"judges/{name}")
     return f"judges/{name}"
 

@@ -27,11 +27,17 @@ def test_bfloat16_is_used_exactly_where_the_cpu_multiplies_it(monkeypatch: pytes
         assert hardware.fast_dtype(torch.device("cpu")) == dtype
 
 
-def test_bfloat16_without_amx_is_slow_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
-    for has_amx in (True, False):
-        monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda answer=has_amx: answer)
-        assert hardware.cpu_has_bf16() is has_amx
+@pytest.mark.parametrize(
+    ("amx", "avx512", "speedup", "expected"),
+    [(True, False, 0.0, True), (False, True, 3.0, True), (False, True, 0.3, False), (False, False, 3.0, False)],
+)
+def test_bfloat16_needs_amx_or_a_measured_gain(
+    amx: bool, avx512: bool, speedup: float, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512)
+    monkeypatch.setattr(hardware, "_bf16_speedup", lambda: speedup)
+    assert hardware.cpu_has_bf16.__wrapped__() is expected
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators return memory themselves")
