@@ -313,8 +313,9 @@ def _absent(form: Form, asked: Mapping[str, AskedOfRater], places: Places) -> li
 
 def _check_row(row: FormRow, asked: Mapping[str, AskedOfRater], places: Places, task: Task) -> _CheckedRow:
     of_row = asked[row.rater].get(row.item_id)
-    if of_row is None:
-        match = _with_texts_of(row, asked[row.rater], places)
+    strange = of_row is None or bool(_altered(row, of_row.texts))
+    match = _with_texts_of(row, asked[row.rater], places) if strange else None
+    if of_row is None or match is not None:
         return _CheckedRow(match, None, [_unknown_id(row, asked, match)])
     checked = (_score if task is LEVELS else _verdict)(row, of_row, task)
     if others := [place for place in places[row.rater, row.item_id] if place != row.place]:
@@ -325,7 +326,12 @@ def _check_row(row: FormRow, asked: Mapping[str, AskedOfRater], places: Places, 
 def _unknown_id(row: FormRow, asked: Mapping[str, AskedOfRater], match: Asked | None) -> Message:
     """The problem with the id of a row; `match` is the item that has the row's texts."""
     others = [rater for rater, of_rater in asked.items() if row.item_id in of_rater]
-    name = "id_missing" if not row.item_id else "id_of_others" if others else "id_unknown"
+    if not row.item_id:
+        name = "id_missing"
+    elif row.rater in others:
+        name = "id_of_another"
+    else:
+        name = "id_of_others" if others else "id_unknown"
     facts = {"item": row.item_id, "others": others, "rater": row.rater}
     return message(name, **facts) if match is None else message(f"{name}_of", match=match.id, **facts)
 

@@ -179,6 +179,10 @@ def score_as_comment(workbook: Any) -> None:
     cell_of(workbook, "MSE", 0, "F").value = None
 
 
+def id_of_the_next_row(workbook: Any) -> None:
+    cell_of(workbook, "MSE", 0, "A").value = cell_of(workbook, "MSE", 1, "A").value
+
+
 def of_a_stranger(workbook: Any) -> None:
     workbook.worksheets[0]["B2"].value = "dr-z"
 
@@ -194,6 +198,7 @@ def of_a_stranger(workbook: Any) -> None:
         (put("MTG", 1, "F", 6), "instruction_following in F3 is 6; the scale goes from 0 to 5"),
         (put("MSE", 0, "A", None), "sheet 'MSE', row 2: the ID is missing; its texts are those of item"),
         (put("MSE", 0, "A", "0123456789ab"), "the ID '0123456789ab' is not in the plan; its texts are those of item"),
+        (id_of_the_next_row, "has other texts; these are those of item"),
         (put("MSE", 0, "E", "A better answer."), "sheet 'MSE', row 2: answer in E2 is not the exported text"),
         (put("MSE", 0, "E", None), "answer in E2 is blank; restore the text"),
         (put("MSE", 0, "H", 3), "'3' is in a column without a heading"),
