@@ -52,6 +52,8 @@ class LiveLine(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if self._bar is not None:
             self._bar.update(state.global_step - self._bar.n)
+            if time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
+                self._say_line(state)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **_: Any) -> None:
         measured = {name: float(logs[key]) for key, name in _SHOWN.items() if logs and key in logs}
@@ -59,21 +61,24 @@ class LiveLine(TrainerCallback):
         if self._bar is None or not measured:
             return
         self._bar.set_postfix_str(", ".join(f"{name} {value:.3f}" for name, value in self._values.items()))
-        due = "validation loss" in measured or time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES
-        if self._bar.disable and due:
-            self._last_line = time.monotonic()
-            say(self._line(state.global_step, state.max_steps))
+        if "validation loss" in measured:
+            self._say_line(state)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
 
-    def _line(self, step: int, steps: int) -> str:
+    def _say_line(self, state: Any) -> None:
+        """Says how far training is, where there is no bar."""
+        if self._bar is None or not self._bar.disable:
+            return
+        self._last_line = time.monotonic()
+        step, steps = state.global_step, state.max_steps
         values = "".join(f", {name} {value:.3f}" for name, value in self._values.items())
         done = step - self._first_step
-        left = (steps - step) * (time.monotonic() - self._start) / done if done else 0.0
-        return f"training: step {step} of {steps}{values}" + (f", {duration(left)} left" if left else "")
+        left = (steps - step) * (self._last_line - self._start) / done if done else 0.0
+        say(f"training: step {step} of {steps}{values}" + (f", {duration(left)} left" if left else ""))
 
 
 def duration(seconds: float) -> str:

@@ -104,6 +104,15 @@ def test_off_a_terminal_each_evaluation_is_one_line(recipe, tiny_encoder, capsys
     assert re.match(rf"training: step \d+ of \d+, {shown}", lines[-1]), lines
 
 
+def test_off_a_terminal_lines_come_between_evaluations_that_are_far_apart(
+    recipe, tiny_encoder, capsys, monkeypatch
+) -> None:
+    monkeypatch.setattr(progress_module, "_SECONDS_BETWEEN_LINES", 0)
+    train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, logging_strategy="no", eval_strategy="no")))
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("training: ")]
+    assert [line.split(",")[0] for line in lines] == [f"training: step {step} of 4" for step in (1, 2, 3, 4)]
+
+
 def test_on_a_terminal_there_is_one_live_line(recipe, tiny_encoder, monkeypatch) -> None:
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
