@@ -82,7 +82,8 @@ class JudgeArguments:
         metadata={"help": "of a generative judge: tokens of packs with shared prefixes that mix questions"},
     )
     upper_layers: int | None = field(
-        default=None, metadata={"help": "how many of the base model's last layers are trained; all by default"}
+        default=None,
+        metadata={"help": "of a new adapter: how many of the base model's last layers are trained; all by default"},
     )
     score_loss_weight: float = field(
         default=1.0, metadata={"help": "of a generative judge: weight of the cross-entropy over the five levels"}

@@ -52,8 +52,6 @@ def require_possible(
         raise InputError(
             f"config: attn_implementation is {model.attn_implementation}, and share_prefixes has its own; leave one out"
         )
-    if judge.upper_layers is not None and judge.start_from is not None:
-        raise InputError("config: upper_layers is for a new adapter, and start_from has one; leave upper_layers out")
     if model.lora_r < 1:
         raise InputError(f"config: lora_r is {model.lora_r}; take 1 or more")
     if not training.use_cpu and not torch.cuda.is_available() and not deepspeed_on_cpu():

@@ -27,8 +27,8 @@ def test_a_judge_goes_on_from_another_one(kind, recipe, tiny_lm, tiny_encoder, t
     other = tmp_path / "other.jsonl"
     other.write_text(training_files[0].read_text())
     changed(other, lambda _, line: line["question"].update(id=f"other-{line['question']['id']}"))
-    options = {"start_from": first, "learning_rate": 0.0, "lora_r": 7, "output_dir": tmp_path / "second"}
-    arguments = recipe(kind, base, **options, train_file=other)
+    options = {"start_from": first, "learning_rate": 0.0, "lora_r": 7, "upper_layers": 1}
+    arguments = recipe(kind, base, **options, output_dir=tmp_path / "second", train_file=other)
     place = arguments.index("--model_name_or_path")
     second = train_judge(*parse_arguments([*arguments[:place], *arguments[place + 2 :]]))
     for path in first.glob("*.safetensors"):
