@@ -32,8 +32,7 @@ from medjudge.store import Run
 
 GENERATIVE = "--config gemma3-270m-lora"
 BASES = {
-    "built-in": "--config quickstart --num_train_epochs 2 --per_device_train_batch_size 16"
-    " --gradient_accumulation_steps 2 --learning_rate 5e-4",
+    "built-in": "--config quickstart --per_device_train_batch_size 16 --gradient_accumulation_steps 2",
     "gemma-270m": f"{GENERATIVE} --model_name_or_path google/gemma-3-270m --upper_layers 6",
     "qwen-0.5b": f"{GENERATIVE} --model_name_or_path Qwen/Qwen2.5-Coder-0.5B-Instruct --upper_layers 8",
     "qwen-1.5b": f"{GENERATIVE} --model_name_or_path Qwen/Qwen2.5-Coder-1.5B-Instruct --upper_layers 9",
@@ -44,8 +43,8 @@ SPLITS = ("questions", "models", "subjects")
 UNSEEN, SEED = 0.2, 0
 RUN, TEACHER = "llmeval2", "gpt-4"
 QA = ("halluqa", "evouna")
-LAST_RATE = 5e-5
-"""The rate of the second stage, on people's scores: a tenth of the first stage's."""
+EPOCHS, FIRST_RATE, LAST_RATE = 2, 5e-4, 5e-5
+"""The second stage is on people's scores."""
 SETS = {
     "halluqa": "halluqa $DATA/halluqa",
     "evouna": "evouna $DATA/evouna",
@@ -134,16 +133,17 @@ def trained(study: Study, cell: Cell, answers: int | None) -> str:
     """Distils and trains by the user's commands; returns the judge folder."""
     name = f"{cell}-{answers}"
     runs = " ".join(learned_runs(study.folder, cell, answers))
-    config = f"medjudge train {BASES[cell.base]}"
+    config = f"medjudge train {BASES[cell.base]} --num_train_epochs {EPOCHS}"
+    first_rate, last_rate = f"--learning_rate {FIRST_RATE}", f"--learning_rate {LAST_RATE}"
     files = f"--validation-file {name}/data/validation.jsonl"
     if not cell.source.startswith("people"):
         study.run(f"medjudge distill {runs} --out {name}/data")
-        train(study, f"{config} {files} --train-file {name}/data/train.jsonl", f"judges/{name}")
+        train(study, f"{config} {files} --train-file {name}/data/train.jsonl {first_rate}", f"judges/{name}")
         return f"judges/{name}"
     study.run(f"medjudge distill {runs} --out {name}/data --people-last")
-    train(study, f"{config} {files} --train-file {name}/data/teacher-first.jsonl", f"{name}/first")
+    train(study, f"{config} {files} --train-file {name}/data/teacher-first.jsonl {first_rate}", f"{name}/first")
     last = f"{config} {files} --train-file {name}/data/people-last.jsonl"
-    train(study, f"{last} --start-from {name}/first --learning_rate {LAST_RATE}", f"judges/{name}")
+    train(study, f"{last} --start-from {name}/first {last_rate}", f"judges/{name}")
     return f"judges/{name}"
 
 

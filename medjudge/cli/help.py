@@ -52,10 +52,12 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
-            typed, _, order = self.make_parser(ctx).parse_args(args=list(args))
-            for parameter, times in Counter[Any](order).items():
-                if times > 1 and parameter.param_type_name == "option" and not parameter.multiple | parameter.is_flag:
-                    raise InputError(f"{parameter.opts[0]}: is given {times} times, and takes one value")
+            typed, unknown, order = self.make_parser(ctx).parse_args(args=list(args))
+            names = [each.opts[0] for each in order if each.param_type_name == "option" and not _repeatable(each)]
+            names += [word.split("=")[0] for word in unknown if word.startswith("--")]  # of `train`: the config's
+            for name, times in Counter(names).items():
+                if times > 1:
+                    raise InputError(f"{name}: is given {times} times, and takes one value")
             if not any(name in args for name in ("--help", "-h", "--help-all")):
                 add_project_defaults(self, ctx, typed)
         return super().parse_args(ctx, args)
@@ -69,6 +71,10 @@ class Command(TyperCommand):
     def _hide(self, hidden: bool) -> None:
         for parameter in self._few_need:
             parameter.hidden = hidden
+
+
+def _repeatable(parameter: Any) -> bool:
+    return bool(parameter.multiple or parameter.is_flag)
 
 
 def show_readable_help(app: Typer) -> None:

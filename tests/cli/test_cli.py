@@ -100,6 +100,12 @@ def test_wrong_options_are_one_line_and_exit_2(medjudge, arguments, parts, tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["occupied"]
 
 
+def test_a_value_of_the_config_is_given_once(medjudge) -> None:
+    refused(
+        medjudge("train", "--learning_rate", "1e-4", "--learning_rate", "1e-5"), "--learning_rate: is given 2 times"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
