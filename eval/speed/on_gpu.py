@@ -186,11 +186,11 @@ def commands(place: Place) -> dict[str, Any]:
     for config in CONFIGS[: 1 if place.tiny else None]:
         options = read_yaml(REPOSITORY / "configs" / "judges" / f"{config}.yaml")
         base = write_base(place, "tiny" if place.tiny else options["model_name_or_path"].removeprefix("Qwen/Qwen3-"))
-        train = f"train --config {config} --model_name_or_path {base} --train-file data/train.jsonl --max_steps 10"
-        train += f" --validation-file data/validation.jsonl --output-dir {config} --eval_strategy no"
-        train += " --save_strategy no --load_best_model_at_end false"
+        train = f"train --config {config} --model_name_or_path {base} --train-file data/train.jsonl"
+        train += f" --validation-file data/validation.jsonl --output-dir {config} --max_steps {1 if place.tiny else 10}"
+        train += " --eval_strategy no --save_strategy no --load_best_model_at_end false"
         if place.tiny:
-            train += " --use_cpu true --bf16 false --dtype float32 --max_length 2560 --max_steps 1"
+            train += " --use_cpu true --bf16 false --dtype float32 --max_length 2560"
             train += " --per_device_train_batch_size 1 --gradient_accumulation_steps 1"
         seconds[f"train {config}"] = medjudge(place, train)
         judged = (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from eval.lib.study import drawn_part
-from eval.quality.real_scores import RUN, Cell, all_cells, learned_runs, split_run
+from eval.quality.real_scores import RUN, Cell, learned_runs, split_run
 from medjudge.benchmark.sample import sample_folder
 from medjudge.store import Run
 
@@ -48,7 +48,3 @@ def test_a_cell_learns_from_so_many_answers(folder: Path) -> None:
     run = Run(folder / name)
     assert 30 <= len(run.answers()) < 60
     assert len(run.physician_scores()) <= 5
-
-
-def test_every_base_and_source_has_a_cell() -> None:
-    assert len(set(all_cells())) == len(all_cells()) == 2 * (4 * 3 + 1) + 5
