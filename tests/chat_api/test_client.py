@@ -258,7 +258,9 @@ def test_tokens_a_minute_count_every_attempt(chat_server, monkeypatch) -> None:
         return failure(429, "slow") if next(calls) % 2 else completion("yes", prompt_tokens=50, completion_tokens=50)
 
     server = chat_server(act)
-    client = ChatClient("--judge openai:m", "m", QUICK._replace(base_url=server.url, tokens_per_minute=2000))
+    # One request may meet the failures again and again: the attempts of 30 requests reach the server in any order.
+    lasting = QUICK._replace(base_url=server.url, tokens_per_minute=2000, attempts=60)
+    client = ChatClient("--judge openai:m", "m", lasting)
     client.pace.seconds = 0.25
     entries, take = [], client.pace.take
 
