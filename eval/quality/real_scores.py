@@ -147,19 +147,23 @@ def trained(study: Study, cell: Cell, answers: int | None) -> str:
     return f"judges/{name}"
 
 
-def measured(study: Study, cell: Cell, answers: int | None) -> dict[str, Any]:
-    """The result of `medjudge validate` for the judge, and of GPT-4 on the same answers."""
-    judge = trained(study, cell, answers)
+def validated(study: Study, cell: Cell, judge: str) -> dict[str, Any]:
+    """The result of `medjudge validate` for a judge on the unseen side of a split."""
     unseen = split_run(study.folder, cell.split, 0)[1]
-    found: dict[str, Any] = study.run(
-        f"medjudge validate {unseen} --judge {judge} --teacher {TEACHER} --margin 0.02 --offline --json",
-        json_output=True,
-        allowed=(0, 1),
-    )
+    command = f"medjudge validate {unseen} --judge {judge} --teacher {TEACHER} --margin 0.02 --offline --json"
+    found: dict[str, Any] = study.run(command, json_output=True, allowed=(0, 1))
+    return found
+
+
+def measured(study: Study, cell: Cell, answers: int | None) -> dict[str, Any]:
+    """The judge's agreement, GPT-4's on the same answers, and the built-in judge's where training went on from it."""
+    judge = trained(study, cell, answers)
+    found = validated(study, cell, judge)
     card = read_card(study.folder / judge).training
     learned = {name: card[name] for name in ("untuned", "validation")}
-    validated = {"overall": found["overall"], "n": found["n"], "teacher": found.get("teacher")}
-    return {"answers": answers, **learned, **validated}
+    before = {"before": validated(study, cell, "built-in")["overall"]} if cell.base == "built-in" else {}
+    agreement = {"overall": found["overall"], "n": found["n"], "teacher": found.get("teacher")}
+    return {"answers": answers, **learned, **before, **agreement}
 
 
 def levels_of(run: Run) -> dict[AnswerKey, int]:

@@ -53,7 +53,8 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
             typed, unknown, order = self.make_parser(ctx).parse_args(args=list(args))
-            names = [each.opts[0] for each in order if each.param_type_name == "option" and not _repeatable(each)]
+            options = [each for each in list[Any](order) if each.param_type_name == "option"]
+            names = [each.opts[0] for each in options if not each.multiple | each.is_flag]
             names += [word.split("=")[0] for word in unknown if word.startswith("--")]  # of `train`: the config's
             for name, times in Counter(names).items():
                 if times > 1:
@@ -71,10 +72,6 @@ class Command(TyperCommand):
     def _hide(self, hidden: bool) -> None:
         for parameter in self._few_need:
             parameter.hidden = hidden
-
-
-def _repeatable(parameter: Any) -> bool:
-    return bool(parameter.multiple or parameter.is_flag)
 
 
 def show_readable_help(app: Typer) -> None:

@@ -58,8 +58,8 @@ def gpu_has_bf16() -> bool:
 def cpu_has_bf16() -> bool:
     """True if the CPU multiplies matrices of bfloat16 clearly faster than those of float32.
 
-    With AMX it does. With AVX-512 BF16 alone that was measured to be three times as fast on one CPU and slower on
-    another, so it is timed here: the threshold lies far from both.
+    With AMX it does. With AVX-512 BF16 alone, one CPU was two to three times as fast and another one slower, so it is
+    timed here. The threshold lies far from both.
     """
     if torch.cpu._is_amx_tile_supported():
         return True
@@ -67,7 +67,7 @@ def cpu_has_bf16() -> bool:
 
 
 def _bf16_speedup() -> float:
-    """How many times as fast as in float32 a product of matrices is in bfloat16; it takes about 50 ms."""
+    """The speed of a matrix product in bfloat16, as a multiple of float32's; measuring it takes about 50 ms."""
     best = {torch.float32: float("inf"), torch.bfloat16: float("inf")}
     for dtype in [*best] * 6:  # in turn, so that other work on the machine slows both
         states, weights = torch.ones(256, 1024, dtype=dtype), torch.ones(1024, 1024, dtype=dtype)

@@ -133,7 +133,7 @@ def start_run(run: Run, questions: Sequence[Question], scheme: Scheme, source: s
                 "another --run"
             )
     else:
-        # First: after a kill, the same command without --benchmark finds by it what the questions are of.
+        # Written first: after a kill, the same command without --benchmark reads the questions' source from it.
         run.update_manifest(benchmark={"source": source})
         run.write_questions(questions, scheme)
     run.update_manifest(
