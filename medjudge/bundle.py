@@ -16,7 +16,7 @@ from glob import escape
 from hashlib import sha256
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import IO, Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -68,9 +68,9 @@ _Tag = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_.]{1,100}\z")]
 
 
 class About(_Data):
-    """The contents of a bundle. `python` and `platforms` are those of its wheels, `None` and empty without any.
+    """The contents of a bundle. Whoever unpacks it sees these texts, and runs a command with some of them in it.
 
-    Whoever unpacks a bundle sees these texts, and runs a command with some of them in it.
+    `python` and `platforms` are those of the wheels that bundles of earlier versions may hold.
     """
 
     judge: _Name
@@ -120,14 +120,7 @@ def _problem_with(path: str) -> str | None:
     return None
 
 
-class Written(NamedTuple):
-    """A bundle that was written: its manifest, and the sha256 of the manifest."""
-
-    manifest: Manifest
-    manifest_sha256: str
-
-
-def write_bundle(out: Path, sources: Mapping[str, Path], version: str, about: About) -> Written:
+def write_bundle(out: Path, sources: Mapping[str, Path], version: str, about: About) -> tuple[Manifest, str]:
     """Writes a bundle, all of it or nothing. The same files give the same bytes.
 
     Args:
@@ -135,6 +128,9 @@ def write_bundle(out: Path, sources: Mapping[str, Path], version: str, about: Ab
         sources: The files, by their paths in the bundle.
         version: The version of medjudge.
         about: The manifest's description of the contents.
+
+    Returns:
+        The manifest, and its sha256.
 
     Raises:
         InputError: The archive exists, a file cannot be packed or changes meanwhile, or the disk is full.
@@ -158,9 +154,8 @@ def write_bundle(out: Path, sources: Mapping[str, Path], version: str, about: Ab
                 archive.addfile(_member(name, len(content)), io.BytesIO(content))
             for file in packed:
                 with sources[file.path].open("rb") as source:
-                    hashed = _Hashed(source)
-                    archive.addfile(_member(file.path, file.size), hashed)
-                if hashed.digest.hexdigest() != file.sha256 or sources[file.path].stat().st_size != file.size:
+                    archive.addfile(_member(file.path, file.size), source)
+                if file_sha256(sources[file.path]) != file.sha256:
                     raise InputError(
                         f"{sources[file.path]}: changed while it was packed; nothing was written, pack again"
                     )
@@ -170,7 +165,7 @@ def write_bundle(out: Path, sources: Mapping[str, Path], version: str, about: Ab
     finally:
         with suppress(OSError):  # a parent that is a file
             temporary.unlink(missing_ok=True)
-    return Written(manifest, sha256(data).hexdigest())
+    return manifest, sha256(data).hexdigest()
 
 
 def _sums(manifest: Manifest, data: bytes) -> bytes:
@@ -182,19 +177,6 @@ def _member(name: str, size: int) -> tarfile.TarInfo:
     info = tarfile.TarInfo(name)
     info.size = size
     return info
-
-
-class _Hashed(io.RawIOBase):
-    """A file whose bytes are hashed as they are read."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file = file
-        self.digest = sha256()
-
-    def read(self, size: int = -1) -> bytes:
-        chunk = self.file.read(size)
-        self.digest.update(chunk)
-        return chunk
 
 
 def unpack_bundle(archive: Path, target: Path) -> Manifest:
@@ -250,8 +232,7 @@ def _extract(
     tar: tarfile.TarFile, members: Iterator[tarfile.TarInfo], manifest: Manifest, folder: Path, archive: Path
 ) -> None:
     """Writes the files of the manifest, which are the only members that may follow, in its order."""
-    expected = {file.path: file for file in manifest.files}
-    missing = dict(expected)
+    missing = {file.path: file for file in manifest.files}
     for member in members:
         file = missing.pop(member.name, None)
         content = tar.extractfile(member) if member.isreg() else None
@@ -259,29 +240,18 @@ def _extract(
             (folder / _EARLIER_SIGNATURE).write_bytes(content.read())
             continue
         if file is None or content is None:
-            raise InputError(f"{archive}: {_reason(member, {MANIFEST, SUMS, *expected})}; {_FIX}")
+            name = ascii(member.name)[:80]
+            raise InputError(f"{archive}: {name} is no plain file of the manifest, or is there twice; {_FIX}")
         if member.size != file.size:  # before it is written: a sparse member of a small archive may fill the disk
             raise InputError(f"{archive}: {file.path} was changed; {_FIX}")
         place = folder / file.path
         place.parent.mkdir(parents=True, exist_ok=True)
         with place.open("xb") as out:
-            hashed = _Hashed(content)
-            shutil.copyfileobj(hashed, out)
-        if hashed.digest.hexdigest() != file.sha256:
+            shutil.copyfileobj(content, out)
+        if file_sha256(place) != file.sha256:
             raise InputError(f"{archive}: {file.path} was changed; {_FIX}")
     if missing:
         raise InputError(f"{archive}: {next(iter(missing))} is missing; {_FIX}")
-
-
-def _reason(member: tarfile.TarInfo, known: set[str]) -> str:
-    """Why a member may not be in a bundle."""
-    name = ascii(member.name)[:80]
-    if not member.isreg():
-        kind = "a folder" if member.isdir() else "a link" if member.issym() or member.islnk() else "a device or a pipe"
-        return f"{name} is {kind}, and a bundle holds only plain files"
-    if problem := _problem_with(member.name):
-        return f"the path {name} {problem}"
-    return f"{name} {'occurs twice' if member.name in known else 'is not in the manifest'}"
 
 
 def _require_space(archive: Path, folder: Path, manifest: Manifest) -> None:

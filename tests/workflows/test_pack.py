@@ -6,20 +6,13 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import zipfile
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from calls import refused_with as refused
-from example_bundle import ABOUT
 
 from medjudge import __file__ as package_file
-from medjudge.bundle import write_bundle
-from medjudge.errors import InputError
 from medjudge.judge.open import QUICKSTART_MARK
-from medjudge.workflows.pack import WheelsFor, download_wheels, medjudge_requirement
-from medjudge.workflows.unpack import REQUIREMENTS, unpack
 
 PACKAGE = Path(package_file).parent
 
@@ -104,56 +97,3 @@ def test_the_quickstarts_judge_is_known_as_such_on_the_other_side(medjudge, tmp_
     assert json.loads(packed.stdout)["left_out"] == []
     assert medjudge("unpack", "b.tar", "--out", "kit").returncode == 0
     assert (tmp_path / "kit" / "judges" / "quickstart" / QUICKSTART_MARK).is_file()
-
-
-def wheel(folder: Path, name: str, requires: str = "", tag: str = "py3-none-any") -> Path:
-    """The smallest wheel that pip installs."""
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{name}-1.0-{tag}.whl"
-    needs = f"Requires-Dist: {requires}\n" if requires else ""
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(f"{name}.py", "")
-        archive.writestr(
-            f"{name}-1.0.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{needs}"
-        )
-        archive.writestr(f"{name}-1.0.dist-info/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n")
-        archive.writestr(f"{name}-1.0.dist-info/RECORD", "")
-    return path
-
-
-def test_wheels_are_collected_with_hashes_and_install_without_an_index(tmp_path: Path, monkeypatch) -> None:
-    wheel(tmp_path / "index", "first_part", "second_part")
-    wheel(tmp_path / "index", "second_part", tag="cp311-cp311-manylinux_2_28_x86_64")
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
-    wheels = tmp_path / "wheels"
-    wheels.mkdir()
-    download_wheels("first_part", wheels, WheelsFor("3.11", ("manylinux_2_28_x86_64",)))
-    lines = (wheels / REQUIREMENTS).read_text().splitlines()
-    digests = [sha256(path.read_bytes()).hexdigest() for path in sorted(wheels.glob("*.whl"))]
-    assert lines == [
-        f"first-part==1.0 --hash=sha256:{digests[0]}",
-        f"second-part==1.0 --hash=sha256:{digests[1]}",
-    ]
-    with pytest.raises(InputError, match=r"--wheels: .*second_part"):
-        download_wheels("first_part", tmp_path / "other", WheelsFor("3.12", ("manylinux_2_28_x86_64",)))
-
-
-def test_what_a_wheel_of_this_checkout_lacks_is_named(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    with pytest.raises(InputError, match=r"--wheels: No matching distribution found for hatchling.* \(pip wheel\)"):
-        medjudge_requirement(tmp_path)
-
-
-def test_the_commands_at_the_end_install_from_the_wheels_and_run(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("x")
-    about = ABOUT.model_copy(update={"python": "3.12"})
-    write_bundle(tmp_path / "b.tar", {f"wheels/{REQUIREMENTS}": file}, "0", about)
-    install, run = unpack(tmp_path / "b.tar", tmp_path / "kit").commands
-    assert install.startswith("python3.12 -m venv ")
-    assert "--no-index" in install
-    assert "--require-hashes" in install
-    assert run.startswith(f"{tmp_path}/kit/venv/bin/medjudge eval --offline --judge {tmp_path}/kit/judges/j ")
