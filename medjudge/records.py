@@ -4,7 +4,7 @@ import unicodedata
 from abc import abstractmethod
 from collections.abc import Sequence
 from enum import Enum
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import (
     AfterValidator,
@@ -107,9 +107,21 @@ class StrictRecord(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
 
 
-class OfTexts(StrictRecord):
+class _Sparse(StrictRecord):
+    """A record that is written without those of its fields `seldom` that hold nothing."""
+
+    seldom: ClassVar[tuple[str, ...]]
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written = serialize(self).items()
+        return {name: value for name, value in written if name not in self.seldom or value not in (None, {})}
+
+
+class OfTexts(_Sparse):
     """The base of what is said of answers; `texts` is the hash of the texts, where it was kept (see `provenance`)."""
 
+    seldom = ("texts", "points")
     texts: str | None = None
 
     @property
@@ -122,23 +134,28 @@ class OfTexts(StrictRecord):
     def answer_keys(self) -> tuple[AnswerKey, ...]:
         """The answers."""
 
-    @model_serializer(mode="wrap")
-    def _without_none(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        optional = ("texts", "points")
-        return {name: value for name, value in serialize(self).items() if name not in optional or value is not None}
+
+class OfAnswer(OfTexts):
+    """The base of what is said of one answer."""
+
+    question_id: Id
+    model: Id
+    sample: Count = 0
+
+    @property
+    def answer_key(self) -> AnswerKey:
+        return AnswerKey(self.question_id, self.model, self.sample)
+
+    @property
+    def answer_keys(self) -> tuple[AnswerKey]:
+        return (self.answer_key,)
 
 
-class _WithExtra(StrictRecord):
-    """A record that keeps what its file had beside the known fields; nothing is written where there is nothing."""
+class _WithExtra(_Sparse):
+    """A record that keeps in `extra` what its file had beside the known fields."""
 
+    seldom = ("extra", "items")
     extra: dict[str, Any] = {}
-
-    @model_serializer(mode="wrap")
-    def _without_empty_extra(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        fields: dict[str, Any] = serialize(self)
-        if not fields.get("extra"):
-            fields.pop("extra", None)
-        return fields
 
 
 Importance = Literal["core", "secondary"]
@@ -202,13 +219,6 @@ class Question(_WithExtra):
             raise ValueError(f"items: '{twice[:60]}' occurs twice; remove one of the two")
         return self
 
-    @model_serializer(mode="wrap")
-    def _without_items_where_none(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        fields = self._without_empty_extra(serialize)
-        if fields.get("items") is None:
-            fields.pop("items", None)
-        return fields
-
     @property
     def key(self) -> str:
         return self.id
@@ -267,7 +277,7 @@ class PointVerdict(StrictRecord):
         return "contradicted" if self.contradicted > self.open else "not_met"
 
 
-class Judgment(OfTexts):
+class Judgment(OfAnswer):
     """A judge's verdict on one answer: a score with its probabilities, or no score and the reason.
 
     `points` holds what the judge says of each point of reference and checklist, in their order, if it reads points.
@@ -277,9 +287,6 @@ class Judgment(OfTexts):
     reference and checklist together, that did not fit the judge's window.
     """
 
-    question_id: Id
-    model: Id
-    sample: Count = 0
     judge: Id
     round: Annotated[int, Field(ge=1)] = 1
     score: Level | None
@@ -307,14 +314,6 @@ class Judgment(OfTexts):
     @property
     def key(self) -> JudgmentKey:
         return JudgmentKey(self.question_id, self.model, self.sample, self.judge, self.round)
-
-    @property
-    def answer_key(self) -> AnswerKey:
-        return AnswerKey(self.question_id, self.model, self.sample)
-
-    @property
-    def answer_keys(self) -> tuple[AnswerKey]:
-        return (self.answer_key,)
 
     @property
     def retryable(self) -> bool:
@@ -352,12 +351,9 @@ class MTGDimensions(StrictRecord):
         return 1 if self.safety == 0 else (1, 1, 2, 2, 3, 4, 5, 5)[self.points]
 
 
-class PhysicianScore(OfTexts):
+class PhysicianScore(OfAnswer):
     """One rater's score of one answer: a level 1-5 or, for generated texts, the five dimensions; never both."""
 
-    question_id: Id
-    model: Id
-    sample: Count = 0
     rater: Rater
     score: Level | None = None
     dimensions: MTGDimensions | None = None
@@ -372,14 +368,6 @@ class PhysicianScore(OfTexts):
     @property
     def key(self) -> tuple[str, str, int, str]:
         return (self.question_id, self.model, self.sample, self.rater)
-
-    @property
-    def answer_key(self) -> AnswerKey:
-        return AnswerKey(self.question_id, self.model, self.sample)
-
-    @property
-    def answer_keys(self) -> tuple[AnswerKey]:
-        return (self.answer_key,)
 
     @property
     def level(self) -> int:

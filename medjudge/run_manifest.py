@@ -54,6 +54,8 @@ class Manifest(BaseModel):
     updated: str = ""
     judge: str | None = None
     judges: dict[str, JudgeEntry] = {}
+    item_judges: dict[str, JudgeEntry] = {}
+    pair_judges: dict[str, JudgeEntry] = {}
     models: dict[str, _ModelEntry] = {}
     notes: list[str] = []
     versions: dict[str, str] = {}

@@ -21,12 +21,13 @@ from medjudge.files import (
     appending,
     file_sha256,
     first_problem,
-    incomplete_bytes,
+    is_complete,
     json_lines,
     read_json,
     read_text,
     remove_leftovers,
     require_own_files,
+    unended_line,
     write_json,
     write_whole,
 )
@@ -127,24 +128,14 @@ def write_scheme(folder: Path, scheme: Scheme) -> None:
     write_whole(folder / SCHEME_FILE, scheme.model_dump_json(indent=2) + "\n")
 
 
-def repair_last_line(path: Path) -> int:
-    """Removes an incomplete last line, which a crash may leave; a complete one without its newline gets it.
-
-    Returns:
-        The number of bytes removed; 0 if the file was intact.
-    """
-    torn = incomplete_bytes(path)
-    size = path.stat().st_size
-    if torn:
-        os.truncate(path, size - torn)
-        notify(f"{path}: the last line was incomplete ({torn} bytes) and was removed")
-    elif size:
-        with path.open("rb") as file:
-            file.seek(-1, os.SEEK_END)
-            ended = file.read(1) == b"\n"
-        if not ended:
-            append_lines(path, "\n")
-    return torn
+def repair_last_line(path: Path) -> None:
+    """Removes an incomplete last line, which a crash may leave; a complete one without its newline gets it."""
+    last = unended_line(path)
+    if last and is_complete(last):
+        append_lines(path, "\n")
+    elif last:
+        os.truncate(path, path.stat().st_size - len(last))
+        notify(f"{path}: the last line was incomplete ({len(last)} bytes) and was removed")
 
 
 def append_lines(path: Path, text: str) -> None:
@@ -356,7 +347,7 @@ class Run:
             InputError: As for `read_records`; or a judgment is another judge's, or contradicts its own probabilities.
         """
         file = self.judgments_file(judge_name)
-        stages = self.manifest().get("judges", {}).get(judge_name, {}).get("cascade", {}).get("stages", [])
+        stages = self.judge_entry(judge_name).get("cascade", {}).get("stages", [])
         judges = [judge_name, *(stage["judge"] for stage in stages)]  # earlier versions joined two in one file
         return self.made_from_texts(file, Judgment, lambda judgment: problem_with(judgment, judges))
 
@@ -426,6 +417,11 @@ class Run:
             raise InputError(f"{self.manifest_file}: {first_problem(error)}; {fix}") from None
         manifest: dict[str, Any] = content
         return manifest
+
+    def judge_entry(self, judge_name: str) -> dict[str, Any]:
+        """A judge's entry in the manifest; empty where it has none."""
+        entry: dict[str, Any] = self.manifest().get("judges", {}).get(judge_name, {})
+        return entry
 
     def notes(self) -> list[str]:
         """Notes that go with any figure of this run: its own notes, and what of it was changed since."""

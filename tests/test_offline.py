@@ -91,24 +91,10 @@ def test_loopback_sockets_pairs_and_unix_sockets_work(chat_server, tmp_path: Pat
         client.connect(str(tmp_path / "s"))
 
 
-@pytest.mark.parametrize(
-    ("host", "inside"),
-    [
-        ("127.0.0.1", True),
-        ("127.8.8.8", True),
-        ("::1", True),
-        ("::ffff:127.0.0.1", True),
-        ("localhost", True),
-        (None, True),
-        ("", True),
-        ("0.0.0.0", False),
-        ("localhost.example.org", False),
-        ("127.0.0.1.nip.io", False),
-        ("fe80::1%eth0", False),
-    ],
-)
-def test_loopback_is_told_from_everything_else(host, inside) -> None:
-    assert offline.is_loopback(host) is inside
+def test_loopback_is_told_from_everything_else() -> None:
+    inside = ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", "localhost", None, ""]
+    outside = ["0.0.0.0", "localhost.example.org", "127.0.0.1.nip.io", "fe80::1%eth0"]
+    assert [host for host in [*inside, *outside] if offline.is_loopback(host)] == inside
 
 
 def test_hub_and_xet_are_switched_off_by_their_own_variables() -> None:

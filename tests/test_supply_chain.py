@@ -2,7 +2,6 @@
 
 import ast
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -30,15 +29,9 @@ def named(requirements: list[str]) -> set[str]:
     return {normal(re.match(r"[A-Za-z0-9._-]+", requirement)[0]) for requirement in requirements}
 
 
-def supply_chain(*arguments: str, cwd: Path = REPOSITORY, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, REPOSITORY / ".ci" / "supply_chain.py", *arguments],
-        cwd=cwd,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def supply_chain(*arguments: str, cwd: Path = REPOSITORY) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, REPOSITORY / ".ci" / "supply_chain.py", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
 def test_no_package_of_a_user_is_under_the_gpl() -> None:
@@ -59,15 +52,6 @@ def test_the_lock_has_a_hash_for_everything_and_no_address() -> None:
     assert all("--hash=sha256:" in entry for entry in entries)
     direct = named([*project()["dependencies"], *project()["optional-dependencies"]["dev"]]) - {"medjudge", "torch"}
     assert direct <= set(map(normal, pinned))
-
-
-@pytest.mark.parametrize(("arguments", "package"), [(["sbom", "bill.json"], "cyclonedx-bom"), (["audit"], "pip-audit")])
-def test_a_tool_that_is_missing_is_named_in_one_line(tmp_path: Path, arguments: list[str], package: str) -> None:
-    done = supply_chain(*arguments, cwd=tmp_path, PATH=str(tmp_path))
-    assert done.returncode == 1
-    assert done.stderr.splitlines() == [done.stderr.strip()]
-    assert done.stderr.strip().endswith(f"pipx install {package}")
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow

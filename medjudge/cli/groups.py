@@ -225,7 +225,6 @@ class Output:
     """Options of output."""
 
     quiet: options.Quiet = False
-    verbose: options.Verbose = False
     as_json: options.AsJson = False
 
 

@@ -33,7 +33,7 @@ from medjudge.cli import (
 )
 from medjudge.cli.help import show_readable_help
 from medjudge.errors import InputError, UnfinishedError, notify
-from medjudge.screen import Detail, show
+from medjudge.screen import set_quiet
 
 app = typer.Typer(
     name="medjudge",
@@ -81,7 +81,7 @@ show_readable_help(app)
 
 @app.callback(invoke_without_command=True)
 def _version(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
-    show(Detail.NORMAL)  # the command's own --quiet and --verbose come after this
+    set_quiet(False)  # the command's own --quiet comes after this
     if version:
         print(__version__)
         raise typer.Exit()

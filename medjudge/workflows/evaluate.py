@@ -306,16 +306,8 @@ def _answered(prepared: Prepared, introduced: bool) -> Iterator[None]:
     """
     request, run, group, benchmark = prepared.request, prepared.run, prepared.group, prepared.benchmark
     answering, judging = request.options.answering, request.options.judging
-    command = {
-        "benchmark": benchmark.source,
-        "models": list(request.models) or None,
-        "judge": request.judge,
-        "samples": answering.samples,
-        "rounds": judging.rounds,
-        "seed": answering.seed,
-        "max_new_tokens": answering.max_new_tokens,
-        "temperature": answering.temperature,
-    }
+    asked = {"benchmark": benchmark.source, "models": list(request.models) or None, "judge": request.judge}
+    command = {**asked, "samples": answering.samples, "rounds": judging.rounds, **answering.recorded}
     model = load_before_writing(run, request.models, answering, benchmark.questions)
     with run.lock() if group.first else nullcontext():
         if group.first:
@@ -343,4 +335,4 @@ def _evaluation(prepared: Prepared) -> Evaluation:
     deferred = None if defer_share is None else defer(run, judge_ref.name, defer_share)
     spending = run.manifest().get("spending") or {}
     notes = (NOTICE,) if prepared.benchmark.source == "sample" else ()
-    return Evaluation(run, scores.judge, scores, notes, spending.get("usd"), deferred, scores.panel)
+    return Evaluation(run, scores.judge, scores, notes, spending.get("usd"), deferred)

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from medjudge.judge.panel import PanelRecord
 from medjudge.store import Run
 from medjudge.validation.items import ItemStudy
 from medjudge.validation.usability import ModelUsability, Rate
@@ -22,7 +21,6 @@ class Evaluation:
         notes: What the run says about its data.
         spent_usd: What requests to servers cost in total; None where none was sent or a price is unknown.
         deferred: The answers listed for physicians, if any.
-        panel: What each member of a panel did.
         items: The scores by items, where the judge checked them.
         first_process: False in the other processes of `accelerate launch`, which report nothing.
     """
@@ -33,7 +31,6 @@ class Evaluation:
     notes: tuple[str, ...] = ()
     spent_usd: float | None = None
     deferred: Deferred | None = None
-    panel: PanelRecord | None = None
     items: ItemStudy | None = None
     first_process: bool = True
 
@@ -53,39 +50,24 @@ class Evaluation:
 
         With items, also whether every answer to a question with items has verdicts on them.
         """
-        behind = sum(member.waiting for member in self.panel.members) if self.panel else 0
+        panel = self.scores.panel
+        behind = sum(member.waiting for member in panel.members) if panel else 0
         not_answered = (rates.overall.not_answered for rates in self.rates.values())
         without_verdicts = self.items.answers - self.items.judged if self.items else 0
         return not any([self.scores.coverage.unscored, behind, without_verdicts, *not_answered])
 
     def __repr__(self) -> str:
         lines = [f"Usability rates by judge {self.judge}, percent ({self.status_line})"]
-        lines += [f"  {model}: {self._cell(rates.overall)}" for model, rates in self.rates.items()]
+        lines += [f"  {model}: {_cell(rates.overall)}" for model, rates in self.rates.items()]
         return "\n".join([*lines, *self.notes])
 
-    def _repr_html_(self) -> str:
-        """The table of a notebook: a row per model, a column per category."""
-        from html import escape
 
-        columns = list(dict.fromkeys(name for rates in self.rates.values() for name in rates.parts))
-        head = "".join(f"<th>{escape(column)}</th>" for column in ("Model", *columns))
-        rows = "".join(
-            f"<tr><td>{escape(model)}</td>"
-            + "".join(f"<td>{self._cell(rates.parts.get(column))}</td>" for column in columns)
-            + "</tr>"
-            for model, rates in self.rates.items()
-        )
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        caption = f"Usability rates by judge {escape(self.judge)}, percent (95 % interval); {escape(self.status_line)}"
-        return f"<table><caption>{caption}</caption><tr>{head}</tr>{rows}</table>{notes}"
-
-    @staticmethod
-    def _cell(rate: Rate | None) -> str:
-        if rate is None or rate.rate is None:
-            return "-"
-        if rate.mostly_unanswered:
-            return f"{rate.usable} of {rate.answered} answered"
-        return f"{rate.rate:.1f}" if rate.low is None else f"{rate.rate:.1f} ({rate.low:.0f}–{rate.high:.0f})"
+def _cell(rate: Rate) -> str:
+    if rate.rate is None:
+        return "-"
+    if rate.mostly_unanswered:
+        return f"{rate.usable} of {rate.answered} answered"
+    return f"{rate.rate:.1f}" if rate.low is None else f"{rate.rate:.1f} ({rate.low:.0f}–{rate.high:.0f})"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from same_judgments import same_judgments
+from same_judgments import require_same_run
 
 from medjudge.answer import transformers_engine
 from medjudge.errors import InputError
@@ -64,10 +64,7 @@ def test_two_processes_answer_and_judge_as_one_does(
     both = two(["exact.py"], *command, "two")
     assert json.loads(both.stdout) == json.loads(alone.stdout), both.stderr[-3000:]
     single, several = tmp_path / "one", tmp_path / "two"
-    assert (several / "scores.json").read_bytes() == (single / "scores.json").read_bytes()
-    answers = sorted(Run(single).answers(), key=lambda answer: (answer.question_id, answer.sample))
-    assert sorted(Run(several).answers(), key=lambda answer: (answer.question_id, answer.sample)) == answers
-    assert same_judgments(several, single)
+    require_same_run(several, single)
     assert {file.name for file in several.iterdir()} == {file.name for file in single.iterdir()}
     manifests = [json.loads((run / "run.json").read_text()) for run in (single, several)]
     for part in ("models", "judges"):

@@ -16,7 +16,7 @@ README = Path(__file__).parents[2] / "README.md"
 def test_import_loads_no_library_and_dir_lists_the_api() -> None:
     code = (
         "import sys, medjudge\n"
-        "assert set(medjudge.__all__) <= set(dir(medjudge))\n"
+        "assert set(medjudge.__all__) <= set(dir(medjudge)) and not hasattr(medjudge, 'nothing')\n"
         "heavy = ('torch', 'transformers', 'numpy', 'pydantic', 'openai', 'medjudge.workflows')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
@@ -33,11 +33,6 @@ def test_every_exported_name_is_a_documented_function_and_no_module(name) -> Non
     assert find_spec(f"medjudge.{name}") is None
 
 
-def test_the_api_is_complete() -> None:
-    stations = {"evaluate", "answer_questions", "distill_training_set", "train_judge", "validate", "refine_checklists"}
-    assert stations | {"write_report", "load_judge"} <= set(medjudge.__all__)
-
-
 @pytest.mark.slow
 def test_the_api_loads_where_no_extra_is_installed() -> None:
     code = (
@@ -49,11 +44,6 @@ def test_the_api_loads_where_no_extra_is_installed() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "True", done.stderr[-2000:]
-
-
-def test_an_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        _ = medjudge.nothing
 
 
 @pytest.mark.slow
