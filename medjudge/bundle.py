@@ -35,36 +35,33 @@ class _Data(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class PackedFile(_Data):
-    """A file of a bundle. Its path is relative and written with slashes."""
-
-    path: str
-    size: int = Field(ge=0, lt=1 << 50)
-    sha256: str = Field(pattern=r"\A[0-9a-f]{64}\z")
-
-    @model_validator(mode="after")
-    def _require_a_path_inside(self) -> "PackedFile":
-        if problem := _problem_with(self.path):
-            raise ValueError(f"{ascii(self.path)[:80]} {problem}")
-        return self
-
-
 def _plain(text: str) -> str:
     if any(unicodedata.category(character).startswith("C") for character in text):
         raise ValueError("has a control character")
     return text
 
 
-def _name(text: str) -> str:
-    if problem := "is a path, not a name" if "/" in text else _problem_with(text):
-        raise ValueError(f"{ascii(text)[:80]} {problem}")
-    return text
+def _inside(path: str) -> str:
+    parts = _plain(path).split("/")
+    if "\\" in path or ":" in path or any(part in ("", ".", "..") for part in parts):
+        raise ValueError(f"{ascii(path)[:80]} is not a relative path inside the bundle")
+    if len(path.encode()) > _LONGEST_PATH or len(parts) > _DEEPEST:
+        raise ValueError(f"{path[:80]} is longer than {_LONGEST_PATH} bytes or deeper than {_DEEPEST} folders")
+    return path
 
 
 _Line = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_plain)]
-_Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"\A[^-~]"), AfterValidator(_name)]
+_Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"\A[^-~/][^/]*\z"), AfterValidator(_inside)]
 _Count = Annotated[int, Field(ge=0)]
 _Tag = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_.]{1,100}\z")]
+
+
+class PackedFile(_Data):
+    """A file of a bundle. Its path is relative and written with slashes."""
+
+    path: Annotated[str, AfterValidator(_inside)]
+    size: int = Field(ge=0, lt=1 << 50)
+    sha256: str = Field(pattern=r"\A[0-9a-f]{64}\z")
 
 
 class About(_Data):
@@ -104,20 +101,6 @@ class Manifest(_Data):
                 raise ValueError(f"{ascii(file.path)[:80]} occurs twice")
             taken.add(path)
         return self
-
-
-def _problem_with(path: str) -> str | None:
-    """Why a path may not be in a bundle; None if it may."""
-    if any(unicodedata.category(character).startswith("C") for character in path):
-        return "has a control character"
-    if path.startswith("/") or "\\" in path or ":" in path:
-        return "is not a relative path"
-    parts = path.split("/")
-    if any(part in ("", ".", "..") for part in parts):
-        return "leads outside"
-    if len(path.encode()) > _LONGEST_PATH or len(parts) > _DEEPEST:
-        return f"is longer than {_LONGEST_PATH} bytes or deeper than {_DEEPEST} folders"
-    return None
 
 
 def write_bundle(out: Path, sources: Mapping[str, Path], version: str, about: About) -> tuple[Manifest, str]:

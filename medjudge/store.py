@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 import psutil
 from filelock import FileLock, Timeout
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medjudge.errors import InputError, notify
 from medjudge.files import (
@@ -35,7 +35,6 @@ from medjudge.item_records import ItemScore
 from medjudge.provenance import Made, left_out, of_other_texts, problem_with, texts_of
 from medjudge.records import AgreedScore, Answer, AnswerKey, Judgment, OfTexts, PhysicianScore, Question, StrictRecord
 from medjudge.run_log import logging_to
-from medjudge.run_manifest import Manifest
 from medjudge.scheme import SCHEME_FILE, Scheme, scheme_beside
 
 
@@ -148,6 +147,56 @@ def append_lines(path: Path, text: str) -> None:
         file.write(text.encode())
         file.flush()
         os.fsync(file.fileno())
+
+
+class _Entry(BaseModel):
+    """The parts of `run.json` that readers rely on; other entries may have any form."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class _JudgeEntry(_Entry):
+    kind: str = ""
+    sha256: str = ""
+    rubrics_sha256: str = ""
+    stale_temperature: str | None = None
+    seconds: float = 0.0
+    judgments: int = 0
+    base_model: str | None = None
+    base_revision: str | None = None
+    seen_question_ids: list[str] = []
+    validated_on: list[dict[str, Any]] = []
+    refused_parameters: list[str] = []
+    reply_tokens: int = 0
+    served: list[str | None] = []
+
+
+class _ModelEntry(_Entry):
+    seconds: float = 0.0
+
+
+class _SpendingEntry(_Entry):
+    usd: float | None = None
+
+
+class _BenchmarkEntry(_Entry):
+    source: str
+    questions: int = 0
+    sha256: str = ""  # empty until the questions are written
+
+
+class _Manifest(_Entry):
+    id: str = ""
+    updated: str = ""
+    judge: str | None = None
+    judges: dict[str, _JudgeEntry] = {}
+    item_judges: dict[str, _JudgeEntry] = {}
+    pair_judges: dict[str, _JudgeEntry] = {}
+    models: dict[str, _ModelEntry] = {}
+    notes: list[str] = []
+    versions: dict[str, str] = {}
+    benchmark: _BenchmarkEntry | None = None
+    spending: _SpendingEntry | None = None
 
 
 class Run:
@@ -412,7 +461,7 @@ class Run:
         fix = "remove it or choose another --run"
         content = read_json(self.manifest_file, fix)
         try:
-            Manifest.model_validate(content)
+            _Manifest.model_validate(content)
         except ValidationError as error:
             raise InputError(f"{self.manifest_file}: {first_problem(error)}; {fix}") from None
         manifest: dict[str, Any] = content

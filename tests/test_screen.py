@@ -120,19 +120,3 @@ def test_eval_quiet_and_log(medjudge: Callable, tmp_path: Path) -> None:
     log = (tmp_path / "run" / "log.txt").read_text()
     for shown in ("--- medjudge", "judge similarity (", "judging with similarity: at most"):
         assert log.count(shown) == 2
-
-
-def test_no_color(medjudge: Callable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Of rich's styles only bold stays."""
-    from rich.text import Text
-
-    from medjudge.cli.output import console
-
-    monkeypatch.setattr(sys, "stdout", Terminal())
-    monkeypatch.setenv("TERM", "xterm-256color")
-    for value, coloured in (("", True), ("1", False)):
-        monkeypatch.setenv("NO_COLOR", value)
-        screen = console(as_json=False)
-        with screen.capture() as capture:
-            screen.print(Text("failed", style="red"))
-        assert ("\x1b[31m" in capture.get()) is coloured

@@ -15,8 +15,7 @@ from medjudge.errors import InputError
 if TYPE_CHECKING:
     from medjudge.judge.open import JudgeOptions
     from medjudge.workflows.cost_estimate import CostEstimate, PanelCostEstimate
-    from medjudge.workflows.evaluate import EvaluationRequest
-    from medjudge.workflows.evaluation import Evaluation, InFlight
+    from medjudge.workflows.evaluate import Evaluation, EvaluationRequest, InFlight
 
 
 @dataclass(kw_only=True)
@@ -105,8 +104,7 @@ def evaluate(options: Evaluate) -> None:
     answer could not be scored.
     """
     from medjudge.workflows.cost_estimate import estimate_cost
-    from medjudge.workflows.evaluate import run_batch_evaluation, run_evaluation
-    from medjudge.workflows.evaluation import InFlight
+    from medjudge.workflows.evaluate import InFlight, run_batch_evaluation, run_evaluation
 
     request = options.request()
     if options.dry_run:

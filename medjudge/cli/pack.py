@@ -33,12 +33,9 @@ def pack(options: Pack) -> None:
     sha256 of every file.
     """
     from medjudge.cli.output import console, print_json
-    from medjudge.workflows.pack import PackRequest
     from medjudge.workflows.pack import pack as write
 
-    packed = write(
-        PackRequest(options.judge, options.benchmark, options.out, options.scheme, options.answers, options.gate)
-    )
+    packed = write(options.judge, options.benchmark, options.out, options.scheme, options.answers, options.gate)
     if options.as_json:
         print_json(packed.as_json())
     screen = console(options.as_json)

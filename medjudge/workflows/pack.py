@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from medjudge import __version__
 from medjudge.benchmark.files import read_benchmark
+from medjudge.benchmark.llmeval_med import Benchmark
 from medjudge.benchmark.sample import sample_folder
 from medjudge.bundle import About, Manifest, write_bundle
 from medjudge.errors import InputError
@@ -24,26 +25,6 @@ from medjudge.workflows.unpack import ANSWERS, QUESTIONS
 
 _JUDGE_SUFFIXES = (".json", ".jsonl", ".safetensors", ".md", ".txt", ".jinja", ".model", ".yaml")
 """Files that a judge folder needs or explains itself with; weights in other formats can run code when read."""
-
-
-class PackRequest(NamedTuple):
-    """The contents of a bundle.
-
-    Attributes:
-        judge: `local`, `built-in`, `similarity` or a judge folder.
-        benchmark: `sample`, LLMEval-Med's `dataset.json`, or a `.jsonl` file of questions.
-        out: The bundle to write.
-        scheme: What the questions belong to; unless given, the scheme beside them, else LLMEval-Med's.
-        answers: Answers to judge on the other side; those of the sample come by themselves.
-        gate: A YAML file with other requirements than the scheme's.
-    """
-
-    judge: str
-    benchmark: str
-    out: Path
-    scheme: str | None = None
-    answers: Path | None = None
-    gate: Path | None = None
 
 
 class Packed(NamedTuple):
@@ -65,24 +46,55 @@ class Packed(NamedTuple):
         }
 
 
-def pack(request: PackRequest) -> Packed:
+def pack(
+    judge: str,
+    benchmark: str,
+    out: Path,
+    scheme: str | None = None,
+    answers: Path | None = None,
+    gate: Path | None = None,
+) -> Packed:
     """Writes a bundle.
+
+    Args:
+        judge: `local`, `built-in`, `similarity` or a judge folder.
+        benchmark: `sample`, LLMEval-Med's `dataset.json`, or a `.jsonl` file of questions.
+        out: The bundle to write.
+        scheme: What the questions belong to; unless given, the scheme beside them, else LLMEval-Med's.
+        answers: Answers to judge on the other side; those of the sample come by themselves.
+        gate: A YAML file with other requirements than the scheme's.
 
     Raises:
         InputError: Something is missing or wrong; nothing was written.
     """
-    if request.out.exists():
-        raise InputError(f"--out {request.out}: exists already; choose another name or remove it")
-    judge = resolve_judge(request.judge)
-    if not isinstance(judge, FolderRef):
-        raise InputError(f"--judge {request.judge}: runs on a server; a bundle needs a judge folder")
-    sources, left_out = _judge_files(judge.folder, judge.card, f"judges/{judge.name}")
+    if out.exists():
+        raise InputError(f"--out {out}: exists already; choose another name or remove it")
+    judge_ref = resolve_judge(judge)
+    if not isinstance(judge_ref, FolderRef):
+        raise InputError(f"--judge {judge}: runs on a server; a bundle needs a judge folder")
+    sources, left_out = _judge_files(judge_ref.folder, judge_ref.card, f"judges/{judge_ref.name}")
+    if benchmark == "sample" and answers is None:
+        answers = sample_folder() / "answers.jsonl"
+    opened = read_benchmark(benchmark, None if scheme is None else open_scheme(scheme))
     with TemporaryDirectory(prefix="medjudge-pack-") as scratch:
         folder = Path(scratch)
-        about = _write_benchmark(request, judge, folder / "benchmark")
+        answered = _write_benchmark(folder / "benchmark", opened, answers, gate)
+        try:
+            about = About(
+                judge=judge_ref.name,
+                kind=judge_ref.card.kind,
+                base_model=judge_ref.card.base_model,
+                base_revision=judge_ref.card.base_revision,
+                questions=len(opened.questions),
+                answers=answered,
+                scheme=opened.scheme.name,
+                scheme_sha256=opened.scheme.sha256,
+            )
+        except ValidationError as error:
+            raise InputError(f"--out {out}: cannot describe the bundle ({first_problem(error)}); rename it") from None
         sources |= {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if file.is_file()}
-        written = write_bundle(request.out, sources, __version__, about)
-    return Packed(request.out, *written, tuple(left_out))
+        written = write_bundle(out, sources, __version__, about)
+    return Packed(out, *written, tuple(left_out))
 
 
 def _judge_files(folder: Path, card: JudgeCard, prefix: str) -> tuple[dict[str, Path], list[str]]:
@@ -103,32 +115,13 @@ def _judge_files(folder: Path, card: JudgeCard, prefix: str) -> tuple[dict[str, 
     return sources, left_out
 
 
-def _write_benchmark(request: PackRequest, judge: FolderRef, folder: Path) -> About:
-    """Writes questions, answers, scheme (rubrics and texts included) and gate, and describes the bundle."""
-    scheme = None if request.scheme is None else open_scheme(request.scheme)
-    benchmark = read_benchmark(request.benchmark, scheme)
-    file = request.answers
-    if request.benchmark == "sample" and file is None:
-        file = sample_folder() / "answers.jsonl"
-    answers = [] if file is None else answers_of_files([file], benchmark.questions)
-    gate = benchmark.scheme.gate if request.gate is None else read_gate(request.gate, benchmark.scheme)
+def _write_benchmark(folder: Path, benchmark: Benchmark, answers: Path | None, gate: Path | None) -> int:
+    """Writes questions, answers, scheme (rubrics and texts included) and gate; returns the number of answers."""
+    read = [] if answers is None else answers_of_files([answers], benchmark.questions)
+    required = benchmark.scheme.gate if gate is None else read_gate(gate, benchmark.scheme)
     write_records(folder / Path(QUESTIONS).name, benchmark.questions)
     write_scheme(folder, benchmark.scheme)
-    write_whole(folder / "gate.yaml", yaml.safe_dump(gate.model_dump(mode="json"), allow_unicode=True))
-    if answers:
-        write_records(folder / Path(ANSWERS).name, answers)
-    try:
-        return About(
-            judge=judge.name,
-            kind=judge.card.kind,
-            base_model=judge.card.base_model,
-            base_revision=judge.card.base_revision,
-            questions=len(benchmark.questions),
-            answers=len(answers),
-            scheme=benchmark.scheme.name,
-            scheme_sha256=benchmark.scheme.sha256,
-        )
-    except ValidationError as error:
-        raise InputError(
-            f"--out {request.out}: cannot describe the bundle ({first_problem(error)}); rename it"
-        ) from None
+    write_whole(folder / "gate.yaml", yaml.safe_dump(required.model_dump(mode="json"), allow_unicode=True))
+    if read:
+        write_records(folder / Path(ANSWERS).name, read)
+    return len(read)

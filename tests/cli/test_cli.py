@@ -140,18 +140,6 @@ def test_an_api_judge_is_refused_offline_even_with_a_key(medjudge) -> None:
     refused(done, "--offline forbids it")
 
 
-def test_nothing_is_written_where_the_input_is_wrong(medjudge, jsonl, tmp_path) -> None:
-    answers = jsonl("answers.jsonl", {"question_id": "q1", "model": "m", "text": ""})
-    refused(medjudge("eval", "--answers", answers), "line 1", "text is empty", "finish_reason")
-    answers = jsonl(
-        "answers.jsonl",
-        {"question_id": "q1", "model": "m", "text": "x"},
-        {"question_id": "q1", "model": "m", "text": "y"},
-    )
-    refused(medjudge("eval", "--answers", answers), "line 2", "duplicates line 1")
-    assert not (tmp_path / "runs").exists()
-
-
 @pytest.mark.parametrize(
     ("card", "part"),
     [
@@ -265,16 +253,6 @@ def test_a_model_answers_what_is_missing(medjudge, tiny_lm, tmp_path) -> None:
     write_records(run.answers_file, run.answers()[:4])
     assert medjudge(*command).returncode == 0
     assert sorted(run.answers_file.read_bytes().splitlines()) == sorted(before.splitlines())
-
-
-@pytest.mark.slow
-def test_two_judges_of_one_name_are_not_mixed_up(medjudge, tmp_path) -> None:
-    for place in ("a", "b"):
-        shutil.copytree(similarity_folder(), tmp_path / place / "mine")
-    card = json.loads((tmp_path / "b" / "mine" / "judge.json").read_text())
-    (tmp_path / "b" / "mine" / "judge.json").write_text(json.dumps(card | {"slope": 3.0}))
-    assert medjudge("eval", "--judge", "a/mine", "--limit", "2").returncode == 0
-    refused(medjudge("eval", "--judge", "b/mine", "--limit", "2"), "another judge named mine")
 
 
 def test_answers_with_other_settings_or_of_another_model_of_the_name_are_not_mixed_up(
