@@ -11,11 +11,11 @@ import shutil
 import tarfile
 import unicodedata
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from glob import escape
 from hashlib import sha256
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -180,8 +180,16 @@ def unpack_bundle(archive: Path, target: Path) -> Manifest:
             members = iter(tar)
             data, manifest = _manifest(tar, members, archive)
             target.parent.mkdir(parents=True, exist_ok=True)
-            _require_space(archive, target.parent, manifest)
-            with _staging(target) as folder:
+            needed, free = sum(file.size for file in manifest.files), shutil.disk_usage(target.parent).free
+            if archive.stat().st_size < needed:
+                raise InputError(f"{archive}: ends early; {_FIX}")
+            if needed > free:
+                sizes = f"the bundle needs {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free"
+                raise InputError(f"{target.parent}: {sizes}; free some")
+            name = f".{target.name[:80]}"
+            remove_leftovers(target.parent, f"{escape(name)}.*.part")
+            with TemporaryDirectory(f".{os.getpid()}.part", f"{name}.", target.parent, True) as staging:
+                folder = Path(staging)
                 _extract(tar, members, manifest, folder, archive)
                 (folder / MANIFEST).write_bytes(data)
                 (folder / SUMS).write_bytes(_sums(manifest, data))
@@ -235,25 +243,3 @@ def _extract(
             raise InputError(f"{archive}: {file.path} was changed; {_FIX}")
     if missing:
         raise InputError(f"{archive}: {next(iter(missing))} is missing; {_FIX}")
-
-
-def _require_space(archive: Path, folder: Path, manifest: Manifest) -> None:
-    needed, free = sum(file.size for file in manifest.files), shutil.disk_usage(folder).free
-    if archive.stat().st_size < needed:
-        raise InputError(f"{archive}: ends early; {_FIX}")
-    if needed > free:
-        raise InputError(
-            f"{folder}: the bundle needs {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free; free some"
-        )
-
-
-@contextmanager
-def _staging(target: Path) -> Iterator[Path]:
-    """A private folder beside the target; what is left of it at the end is removed."""
-    name = f".{target.name[:80]}"
-    remove_leftovers(target.parent, f"{escape(name)}.*.part")
-    folder = Path(mkdtemp(prefix=f"{name}.", suffix=f".{os.getpid()}.part", dir=target.parent))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -102,14 +102,10 @@ def _filled(text: str | None) -> str | None:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in inspect.cleandoc(text).split("\n\n"))
 
 
-def _no_type(ctx: Any) -> None:
-    return None
-
-
 def _name_plainly(parameters: list[Any], ctx: Any) -> None:
     for parameter in parameters:
         if parameter.param_type_name == "argument":
-            parameter.display_type_rich = _no_type  # its name says what it is
+            parameter.display_type_rich = lambda _: None  # its name says what it is
         elif parameter.metavar is None:
             name = parameter.display_type(ctx).strip("<>").removeprefix("list[").removesuffix("]")
             parameter.metavar = _PLAIN_NAMES.get(name.removesuffix(" range").lower(), name)

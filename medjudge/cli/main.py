@@ -125,7 +125,9 @@ def main() -> None:
     except _TerminatedError:
         _stop_here(_TERMINATED)
     except (MemoryError, RuntimeError) as error:
-        if not _out_of_memory(error):
+        from medjudge.models.hardware import is_out_of_memory  # loads torch, which most such errors come from
+
+        if not is_out_of_memory(error):
             raise
         notify(
             "stopped: out of memory; everything that was written is kept. Free some memory or take a smaller model, "
@@ -145,12 +147,6 @@ class _TerminatedError(SystemExit):
 
 def _end(*_: object) -> NoReturn:
     raise _TerminatedError
-
-
-def _out_of_memory(error: Exception) -> bool:
-    from medjudge.models.hardware import is_out_of_memory  # loads torch, which most such errors come from
-
-    return is_out_of_memory(error)
 
 
 def _stop_here(status: int) -> NoReturn:

@@ -213,9 +213,17 @@ def introduction(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run
         status = statuses_in(run, judge_ref.name, models)["OP"].line
         place = f"{judge_ref.model} behind an API"
         return f"judge {judge_ref.name}: {place}; what it was trained on is unknown; in this run: {status}"
-    card = judge_ref.card
+    card, quantization = judge_ref.card, judge_ref.quantization
     base = f"{card.base_model} quantised to {card.quantization}" if card.quantization else card.base_model
-    use = use_of(judge_ref, options, scheme, run, models)
+    use = Use(
+        judge_ref.identity(options, scheme),
+        judge_ref.rubrics_sha256(scheme),
+        scheme.sha256,
+        frozenset(models),
+        validate_command(run, str(judge_ref.folder), quantization),
+        stale_temperature(judge_ref.folder, card, scheme),
+        None if quantization is None else str(quantization),
+    )
     status = validation_status(card.validated_on, scheme=scheme.name, use=use).line
     return f"judge {judge_ref.name} ({judge_ref.folder}): {card.kind}, on {base}, {_training(card)}; {status}"
 
@@ -227,27 +235,6 @@ def _training(card: JudgeCard) -> str:
     sources = card.training.get("sources")
     named = f"; sources of its training data: {', '.join(map(str, sources))}" if isinstance(sources, list) else ""
     return f"trained on {answers}{questions} questions{named}"
-
-
-def use_of(judge_ref: FolderRef, options: JudgeOptions, scheme: Scheme, run: Run, models: Collection[str]) -> Use:
-    """The material that a judge folder is about to be used with.
-
-    Args:
-        run: Where the judgments will go; it need not exist.
-        models: The models whose answers it will judge.
-
-    Raises:
-        InputError: As for `FolderRef.identity`.
-    """
-    return Use(
-        judge_ref.identity(options, scheme),
-        judge_ref.rubrics_sha256(scheme),
-        scheme.sha256,
-        frozenset(models),
-        validate_command(run, str(judge_ref.folder), judge_ref.quantization),
-        stale_temperature(judge_ref.folder, judge_ref.card, scheme),
-        None if judge_ref.quantization is None else str(judge_ref.quantization),
-    )
 
 
 def require_same_judge(run: Run, judge_ref: JudgeRef, options: JudgeOptions) -> str:
