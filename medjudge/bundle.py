@@ -186,9 +186,9 @@ def unpack_bundle(archive: Path, target: Path) -> Manifest:
             if needed > free:
                 sizes = f"the bundle needs {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free"
                 raise InputError(f"{target.parent}: {sizes}; free some")
-            name = f".{target.name[:80]}"
-            remove_leftovers(target.parent, f"{escape(name)}.*.part")
-            with TemporaryDirectory(f".{os.getpid()}.part", f"{name}.", target.parent, True) as staging:
+            prefix, suffix = f".{target.name[:80]}.", f".{os.getpid()}.part"
+            remove_leftovers(target.parent, f"{escape(prefix)}*.part")
+            with TemporaryDirectory(prefix=prefix, suffix=suffix, dir=target.parent) as staging:
                 folder = Path(staging)
                 _extract(tar, members, manifest, folder, archive)
                 (folder / MANIFEST).write_bytes(data)

@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from medjudge.records import Count, ErrorKind, Id, OfAnswer, Rater, StrictRecord, Text
+from medjudge.records import OfAnswer, Rater, StrictRecord, Text, Verdict
 
 
 class ItemScore(OfAnswer):
@@ -34,29 +34,13 @@ class ItemVerdict(StrictRecord):
         return self.met >= 0.5
 
 
-class ItemJudgment(OfAnswer):
+class ItemJudgment(Verdict, OfAnswer):
     """A judge's verdicts on the items of one answer, in the order of the question's items, or none and the reason."""
 
-    judge: Id
+    verdict_field = "items"
     items: Annotated[list[ItemVerdict], Field(min_length=1)] | None
     raw: str | None = None
-    error_kind: Annotated[ErrorKind, Field(strict=False)] | None = None
-    error: str | None = None
-    answer_tokens_cut: Count = 0
-
-    @model_validator(mode="after")
-    def _judged_or_explained(self) -> "ItemJudgment":
-        if (self.items is None) == (self.error is None):
-            raise ValueError("verdicts on items need items, or an error that explains why there are none")
-        if self.error_kind is not None and self.error is None:
-            raise ValueError("error_kind is set, and error is missing")
-        return self
 
     @property
     def key(self) -> tuple[str, str, int, str]:
         return (self.question_id, self.model, self.sample, self.judge)
-
-    @property
-    def retryable(self) -> bool:
-        """True if another request may yield verdicts."""
-        return self.error is not None and self.error_kind in (None, ErrorKind.REQUEST_FAILED)

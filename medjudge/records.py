@@ -151,6 +151,38 @@ class OfAnswer(OfTexts):
         return (self.answer_key,)
 
 
+class Verdict(OfTexts):
+    """The base of what a judge says: a verdict, which is the field `verdict_field`, or none and the reason.
+
+    `error_kind` classifies the reason and `error` explains it to people; what other tools made may have no
+    `error_kind`. `answer_tokens_cut` counts the tokens of the answers that did not fit the judge's window.
+    """
+
+    verdict_field: ClassVar[str]
+
+    judge: Id
+    # Not strict: JSON holds the kind as text.
+    error_kind: Annotated[ErrorKind, Field(strict=False)] | None = None
+    error: str | None = None
+    answer_tokens_cut: Count = 0
+
+    @model_validator(mode="after")
+    def _judged_or_explained(self) -> "Verdict":
+        if (getattr(self, self.verdict_field) is None) == (self.error is None):
+            raise ValueError(f"give either {self.verdict_field}, or error, which explains why there is no verdict")
+        if self.error_kind is not None and self.error is None:
+            raise ValueError("error_kind is set, and error is missing")
+        probabilities = getattr(self, "probabilities", None)
+        if probabilities is not None and abs(sum(probabilities) - 1) > 1e-3:
+            raise ValueError(f"probabilities add up to {sum(probabilities):.4f}, not 1")
+        return self
+
+    @property
+    def retryable(self) -> bool:
+        """True if another request may yield a verdict. An error without a kind is retried: its cause is unknown."""
+        return self.error is not None and self.error_kind in (None, ErrorKind.REQUEST_FAILED)
+
+
 class _WithExtra(_Sparse):
     """A record that keeps in `extra` what its file had beside the known fields."""
 
@@ -277,48 +309,27 @@ class PointVerdict(StrictRecord):
         return "contradicted" if self.contradicted > self.open else "not_met"
 
 
-class Judgment(OfAnswer):
+class Judgment(Verdict, OfAnswer):
     """A judge's verdict on one answer: a score with its probabilities, or no score and the reason.
 
     `points` holds what the judge says of each point of reference and checklist, in their order, if it reads points.
-
-    `error_kind` classifies the reason and `error` explains it to people; judgments made by other tools may have no
-    `error_kind`. `answer_tokens_cut` and `context_tokens_cut` count the tokens of the answer, and of question,
-    reference and checklist together, that did not fit the judge's window.
+    `context_tokens_cut` counts the tokens of question, reference and checklist together that did not fit the judge's
+    window.
     """
 
-    judge: Id
+    verdict_field = "score"
     round: Annotated[int, Field(ge=1)] = 1
     score: Level | None
     expected: Annotated[float, Field(ge=1, le=5)] | None = None
     probabilities: Annotated[list[Annotated[float, Field(ge=0, le=1)]], Field(min_length=5, max_length=5)] | None = None
     rationale: str | None = None
     raw: str | None = None
-    # Not strict: JSON holds the kind as text.
-    error_kind: Annotated[ErrorKind, Field(strict=False)] | None = None
-    error: str | None = None
-    answer_tokens_cut: Count = 0
     context_tokens_cut: Count = 0
     points: list[PointVerdict] | None = None
-
-    @model_validator(mode="after")
-    def _scored_or_explained(self) -> "Judgment":
-        if (self.score is None) == (self.error is None):
-            raise ValueError("a judgment has either a score or an error that explains why there is none")
-        if self.error_kind is not None and self.error is None:
-            raise ValueError("error_kind is set, and error is missing")
-        if self.probabilities is not None and abs(sum(self.probabilities) - 1) > 1e-3:
-            raise ValueError(f"probabilities add up to {sum(self.probabilities):.4f}, not 1")
-        return self
 
     @property
     def key(self) -> JudgmentKey:
         return JudgmentKey(self.question_id, self.model, self.sample, self.judge, self.round)
-
-    @property
-    def retryable(self) -> bool:
-        """True if another request may yield a score. An error without a kind is retried: its cause is unknown."""
-        return self.error is not None and self.error_kind in (None, ErrorKind.REQUEST_FAILED)
 
 
 class MTGDimensions(StrictRecord):

@@ -1,5 +1,6 @@
 """What the tests of commands share: a question, and what a command that refuses its input must print."""
 
+import io
 import subprocess
 
 SAMPLE_QUESTION = {
@@ -10,6 +11,13 @@ SAMPLE_QUESTION = {
     "language": "en",
     "reference": "4 g",
 }
+
+
+class Terminal(io.StringIO):
+    """A standard stream at which a person waits."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def refused(done: subprocess.CompletedProcess[str], *parts: str) -> None:

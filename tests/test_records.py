@@ -44,9 +44,9 @@ def test_consensus_is_usable_exactly_when_the_mean_is() -> None:
 
 def test_a_judgment_is_scored_or_says_why_not() -> None:
     fields = {"question_id": "q", "model": "m", "judge": "j"}
-    with pytest.raises(ValidationError, match="either a score or an error"):
+    with pytest.raises(ValidationError, match="either score, or error"):
         Judgment(**fields, score=None)
-    with pytest.raises(ValidationError, match="either a score or an error"):
+    with pytest.raises(ValidationError, match="either score, or error"):
         Judgment(**fields, score=3, error="but")
     with pytest.raises(ValidationError, match="not 1"):
         Judgment(**fields, score=3, probabilities=[0.5, 0.1, 0.1, 0.1, 0.1])

@@ -1,6 +1,5 @@
 """How much is shown of work that goes on, and the log that keeps it."""
 
-import io
 import re
 import sys
 import time
@@ -8,16 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from calls import Terminal
 from tqdm import tqdm
 
 from medjudge.errors import InputError, notify
 from medjudge.screen import _lines, progress_bar, say, say_on_terminal, set_quiet, stop_explained
 from medjudge.store import Run
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.mark.parametrize("quiet", [False, True])

@@ -166,7 +166,9 @@ def test_local_is_the_variable_then_the_newest_validated_judge_then_the_built_in
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)["local_judge"]["name"]
 
-    def add(name: str, age: int, passed: bool | None, against: AgainstKind, changed: bool = False) -> None:
+    def add(
+        name: str, age: int, passed: bool | None, against: AgainstKind = AgainstKind.PHYSICIANS, changed: bool = False
+    ) -> None:
         folder = tmp_path / "judges" / name
         shutil.copytree(similarity_folder(), folder)
         card = resolve_judge(str(folder)).card
@@ -181,17 +183,17 @@ def test_local_is_the_variable_then_the_newest_validated_judge_then_the_built_in
 
     shutil.copytree(similarity_folder(), tmp_path / "judges" / "never-validated")
     assert judge_of() == "built-in"
-    add("failed", 9, False, AgainstKind.PHYSICIANS)
+    add("failed", 9, False)
     add("against-another-judge", 8, True, AgainstKind.JUDGE)
-    add("changed-since", 7, True, AgainstKind.PHYSICIANS, changed=True)
-    add("quickstart", 6, True, AgainstKind.PHYSICIANS)
+    add("changed-since", 7, True, changed=True)
+    add("quickstart", 6, True)
     (tmp_path / "judges" / "quickstart" / QUICKSTART_MARK).touch()
     (tmp_path / "judges" / "half-trained").mkdir()
     (tmp_path / "judges" / "broken").mkdir()
     (tmp_path / "judges" / "broken" / "judge.json").write_text("{")
     assert judge_of() == "built-in"
-    add("older", 1, True, AgainstKind.PHYSICIANS)
-    add("newer", 2, None, AgainstKind.PHYSICIANS)
+    add("older", 1, True)
+    add("newer", 2, None)
     assert judge_of() == "newer"
     assert judge_of(MEDJUDGE_JUDGE=str(tmp_path / "judges" / "older")) == "older"
     (tmp_path / "judges" / "quickstart" / QUICKSTART_MARK).unlink()

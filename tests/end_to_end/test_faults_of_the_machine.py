@@ -27,6 +27,13 @@ EVAL = ("eval", "--run", "run", "--judge", "similarity", "--limit", 2, "--device
 """Judges ten answers."""
 
 
+def wait_until(holds: Callable[[], bool]) -> None:
+    for _ in range(6000):
+        if holds():
+            break
+        time.sleep(0.01)
+
+
 @contextmanager
 def small_disk(folder: Path, kibibytes: int) -> Iterator[None]:
     """A file system in memory of this size, mounted on the folder."""
@@ -111,10 +118,7 @@ def test_of_two_writers_the_second_is_refused_and_the_first_loses_nothing(
 
     def start_the_second(process: FORKS.Process) -> None:
         try:
-            for _ in range(6000):
-                if len(server.asked) > 6:
-                    break
-                time.sleep(0.01)
+            wait_until(lambda: len(server.asked) > 6)
             second.append(run_command(tmp_path, command, seconds=200))
             assert f"(pid {process.pid})" in second[0][1]
         finally:
@@ -145,10 +149,7 @@ def test_a_signal_ends_a_run_in_one_line_and_the_same_command_goes_on(
     file = tmp_path / "runs" / "sample" / "judgments" / "gpt.jsonl"
 
     def once_it_judges(process: FORKS.Process) -> None:
-        for _ in range(6000):
-            if file.exists() and file.read_text().count("\n") >= 3:
-                break
-            time.sleep(0.01)
+        wait_until(lambda: file.exists() and file.read_text().count("\n") >= 3)
         os.kill(process.pid, sent)
         pause[0] = 0.0
 

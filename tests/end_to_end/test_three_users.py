@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from calls import refused
+from forms import fill_in
 from openpyxl import load_workbook
 
 from medjudge.store import Run
@@ -86,14 +87,15 @@ def fill_in_answers(template: Path, answers: list[Any], filled: Path) -> None:
 def the_physicians_score_in_chinese(run: Run, folder: Path, medjudge: Command) -> None:
     raters = ("--rater", RATERS[0], "--rater", RATERS[1])
     assert medjudge("annotate", "export", run.path, *raters, "--each", EACH, "--out", "forms").returncode == 0
-    right_texts = {answer.text for answer in run.answers() if answer.model == GOOD}
     forms = [folder / "forms" / f"{rater}.xlsx" for rater in RATERS]
-    wrong = medjudge("annotate", "import", run.path, fill_in_form(forms[0], right_texts, 7))
+    fill_in(forms[0], run.path, lambda _, model: 7 if model == GOOD else 2)
+    wrong = medjudge("annotate", "import", run.path, forms[0])
     assert wrong.returncode == 2
     assert re.search("score in F[0-9]+ is 7", wrong.stderr)
     assert not run.physicians_file.exists()
-    filled = [fill_in_form(form, right_texts, 4) for form in forms]
-    assert medjudge("annotate", "import", run.path, *filled).returncode == 0
+    for form in forms:
+        fill_in(form, run.path, lambda _, model: 4 if model == GOOD else 2)
+    assert medjudge("annotate", "import", run.path, *forms).returncode == 0
     scores = run.physician_scores()
     assert len(scores) == 2 * EACH
     assert {score.rater for score in scores} == set(RATERS)
@@ -102,19 +104,3 @@ def the_physicians_score_in_chinese(run: Run, folder: Path, medjudge: Command) -
     assert validated.returncode == 0
     assert "GATE INCONCLUSIVE" in validated.stdout  # twelve answers can neither pass it nor fail it
     assert run.agreement_file("similarity").exists()
-
-
-def fill_in_form(form: Path, right_texts: set[str], high: int) -> Path:
-    """Fills in the workbook of a physician who knows the right answers; `high` is what they get."""
-    workbook = load_workbook(form)
-    for sheet in workbook.worksheets[1:]:
-        names = [cell.value or "" for cell in sheet[1]]
-        answer = next(place for place, name in enumerate(names) if "待评的回答" in name)
-        for row in sheet.iter_rows(min_row=2):
-            right = row[answer].value in right_texts
-            for cell in row[answer + 1 : len(names) - 1] if row[answer].value else ():
-                of_safety = "安全性" in names[cell.column - 1]
-                cell.value = int(right) if of_safety else high if right else 2
-    filled = form.with_name(f"{high}-{form.name}")
-    workbook.save(filled)
-    return filled

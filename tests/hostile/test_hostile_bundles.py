@@ -14,12 +14,21 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from example_bundle import ABOUT
 
-from medjudge.bundle import MANIFEST, SUMS, unpack_bundle, write_bundle
+from medjudge.bundle import MANIFEST, SUMS, About, unpack_bundle, write_bundle
 from medjudge.errors import InputError
 from medjudge.workflows.unpack import unpack
 
+ABOUT = About(
+    judge="j",
+    kind="ordinal",
+    base_model="b",
+    base_revision=None,
+    questions=1,
+    answers=0,
+    scheme="s",
+    scheme_sha256="0" * 64,
+)
 FILES = {"benchmark/questions.jsonl": b"{}\n", "judges/j/judge.json": b"x" * 1000, "judges/j/" + "l" * 150: b""}
 
 
