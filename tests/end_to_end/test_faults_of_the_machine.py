@@ -1,9 +1,11 @@
 """A full disk, a folder that cannot be written, two writers, signals: nothing is lost."""
 
+import asyncio
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -16,6 +18,7 @@ from chat_server import Act, completion
 from tiny_judges import build_ordinal_judge
 
 from eval.robustness.kills import FORKS, STATIONS, run_command
+from medjudge.cli.main import _end, _TerminatedError
 from medjudge.errors import InputError, UnfinishedError
 from medjudge.judge.open import JudgeOptions, resolve_judge
 from medjudge.judge.similarity import SimilarityJudge
@@ -166,6 +169,30 @@ def test_a_signal_ends_a_run_in_one_line_and_the_same_command_goes_on(
     assert lines[: len(kept)] == kept
     assert len(lines) == len({(line["question_id"], line["model"]) for line in map(json.loads, lines)})
     assert len(server.asked) <= len(lines) + 2  # only what was in flight is sent again
+
+
+def test_a_signal_while_asyncio_writes_to_a_server_ends_the_process() -> None:
+    class Signalled(socket.socket):
+        """A socket in whose `send` the signal comes."""
+
+        def send(self, *_: object) -> int:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return 0
+
+    async def ask() -> None:
+        here, there = socket.socketpair()
+        with there:
+            here.setblocking(False)
+            _, writer = await asyncio.open_connection(sock=Signalled(fileno=here.detach()))
+            writer.write(b"GET / HTTP/1.1\r\n\r\n")
+            await asyncio.sleep(0)
+
+    before = signal.signal(signal.SIGTERM, _end)
+    try:
+        with pytest.raises(_TerminatedError):
+            asyncio.run(ask())
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.slow

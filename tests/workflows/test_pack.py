@@ -75,9 +75,12 @@ def test_links_and_pickles_in_a_judge_folder_are_refused_and_other_files_left_ou
     judge = tmp_path / "mine"
     shutil.copytree(PACKAGE / "data" / "similarity", judge)
     (judge / "train.log").write_text("step 1")
+    (judge / QUICKSTART_MARK).touch()
     packed = medjudge("pack", "--judge", judge, "--benchmark", "sample", "--out", "b.tar", "--json")
     assert packed.returncode == 0, packed.stderr
     assert json.loads(packed.stdout)["left_out"] == ["train.log"]
+    assert medjudge("unpack", "b.tar", "--out", "kit").returncode == 0
+    assert (tmp_path / "kit" / "judges" / "mine" / QUICKSTART_MARK).is_file()  # the quickstart's judge is known as such
     for name, reason in (
         ("training_args.bin", "training_args.bin may be in pickle format"),
         ("notes.md", "notes.md: a link"),
@@ -85,15 +88,4 @@ def test_links_and_pickles_in_a_judge_folder_are_refused_and_other_files_left_ou
         (judge / name).symlink_to("/etc/passwd")
         refused(medjudge("pack", "--judge", judge, "--benchmark", "sample", "--out", "c.tar"), reason)
         (judge / name).unlink()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["b.tar", "mine"]
-
-
-def test_the_quickstarts_judge_is_known_as_such_on_the_other_side(medjudge, tmp_path: Path) -> None:
-    judge = tmp_path / "judges" / "quickstart"
-    shutil.copytree(PACKAGE / "data" / "similarity", judge)
-    (judge / QUICKSTART_MARK).touch()
-    packed = medjudge("pack", "--judge", judge, "--benchmark", "sample", "--out", "b.tar", "--json")
-    assert packed.returncode == 0, packed.stderr
-    assert json.loads(packed.stdout)["left_out"] == []
-    assert medjudge("unpack", "b.tar", "--out", "kit").returncode == 0
-    assert (tmp_path / "kit" / "judges" / "quickstart" / QUICKSTART_MARK).is_file()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b.tar", "kit", "mine"]
