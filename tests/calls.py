@@ -20,6 +20,12 @@ class Terminal(io.StringIO):
         return True
 
 
+def worked(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
+    """The command, which ended with exit status 0."""
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done
+
+
 def refused(done: subprocess.CompletedProcess[str], *parts: str) -> None:
     """Exit status 2, one line on stderr that holds all parts, nothing on stdout."""
     assert done.returncode == 2, (done.returncode, done.stdout, done.stderr[-2000:])

@@ -10,6 +10,7 @@ from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
 import pytest
+from calls import worked
 from packaging.specifiers import SpecifierSet
 
 tomllib = pytest.importorskip("tomllib", reason="tomllib comes with Python 3.11 and later")
@@ -35,8 +36,7 @@ def supply_chain(*arguments: str, cwd: Path = REPOSITORY) -> subprocess.Complete
 
 
 def test_no_package_of_a_user_is_under_the_gpl() -> None:
-    done = supply_chain("licences")
-    assert done.returncode == 0, done.stderr
+    done = worked(supply_chain("licences"))
     listed = named(done.stdout.splitlines())
     assert {"torch", "transformers", "pydantic"} <= listed
     assert "krippendorff" not in listed
@@ -59,8 +59,7 @@ def test_the_lock_has_a_hash_for_everything_and_no_address() -> None:
     shutil.which("cyclonedx-py") is None, reason="cyclonedx-bom is not installed; pip install cyclonedx-bom"
 )
 def test_the_bill_of_materials_is_about_this_version_and_names_no_folder(tmp_path: Path) -> None:
-    done = supply_chain("sbom", "bill.json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    worked(supply_chain("sbom", "bill.json", cwd=tmp_path))
     text = (tmp_path / "bill.json").read_text()
     bill = json.loads(text)
     assert bill["bomFormat"] == "CycloneDX"

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from calls import SAMPLE_QUESTION, refused
+from calls import SAMPLE_QUESTION, refused, worked
 from example_study import example_study
 
 from medjudge.judge.open import built_in_folder, similarity_folder
@@ -21,8 +21,7 @@ from medjudge.store import Run, read_records, write_records
 def test_eval_runs_on_the_sample_offline_and_without_a_key(medjudge, tmp_path) -> None:
     """The built-in judge scores the sample's English and its Chinese, and says of each point whether it is met."""
     (tmp_path / "ids.txt").write_text("MK-en-01\nMK-zh-01\nMSE-en-01\n")
-    done = medjudge("eval", "--judge", "local", "--json", "--offline", "--ids", "ids.txt")
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("eval", "--judge", "local", "--json", "--offline", "--ids", "ids.txt"))
     scores = json.loads(done.stdout)
     assert set(scores["models"]) == {f"model-{letter}" for letter in "abcde"}
     rate = scores["models"]["model-a"]["OP"]
@@ -38,8 +37,7 @@ def test_eval_runs_on_the_sample_offline_and_without_a_key(medjudge, tmp_path) -
     assert sum("-zh-" in judgment.question_id for judgment in judgments) == 5
     assert "No physician" in done.stderr
     before = (tmp_path / "runs" / "sample" / "judgments" / "built-in.jsonl").read_bytes()
-    again = medjudge("eval", "runs/sample", "--judge", "local")
-    assert again.returncode == 0
+    again = worked(medjudge("eval", "runs/sample", "--judge", "local"))
     assert (tmp_path / "runs" / "sample" / "judgments" / "built-in.jsonl").read_bytes() == before
     assert "never validated" in again.stdout
     assert "next: medjudge report runs/sample" in again.stdout
@@ -162,8 +160,7 @@ def test_local_is_the_variable_then_the_newest_validated_judge_then_the_built_in
     from medjudge.judge.study_summary import AgainstKind, GateResult
 
     def judge_of(**environment: str) -> str:
-        done = medjudge("doctor", "--json", **environment)
-        assert done.returncode == 0, done.stderr
+        done = worked(medjudge("doctor", "--json", **environment))
         return json.loads(done.stdout)["local_judge"]["name"]
 
     def add(
@@ -245,8 +242,7 @@ def test_data_check_counts_and_lists(medjudge, sample_run, jsonl) -> None:
 
 def test_a_model_answers_what_is_missing(medjudge, tiny_lm, tmp_path) -> None:
     command = ("answer", "--model", tiny_lm, "--limit", "3", "--samples", "2", "--max-new-tokens", "5", "--json")
-    done = medjudge(*command, "--offline")
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge(*command, "--offline"))
     assert json.loads(done.stdout)["answers"] == 6
     run = Run(tmp_path / "runs" / "sample")
     before = run.answers_file.read_bytes()
@@ -272,8 +268,7 @@ def test_answers_with_other_settings_or_of_another_model_of_the_name_are_not_mix
 
 
 def test_doctor_names_a_broken_judge_and_goes_on(medjudge, tmp_path) -> None:
-    done = medjudge("doctor", "--json", MEDJUDGE_JUDGE=str(tmp_path / "gone"))
-    assert done.returncode == 0
+    done = worked(medjudge("doctor", "--json", MEDJUDGE_JUDGE=str(tmp_path / "gone")))
     diagnosis = json.loads(done.stdout)
     assert "gone" in diagnosis["local_judge"]["problem"]
     assert (Path(diagnosis["shipped_files"]["recipes"]) / "train_judge.py").is_file()

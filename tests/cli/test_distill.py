@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from calls import SAMPLE_QUESTION, refused
+from calls import SAMPLE_QUESTION, refused, worked
 
 from medjudge.records import Judgment, PhysicianScore
 from medjudge.store import Run, read_records, write_records
@@ -14,8 +14,7 @@ def lines_of(file):
 
 
 def test_distill_writes_a_split_and_its_summary(medjudge, sample_run, tmp_path) -> None:
-    done = medjudge("distill", sample_run, "--out", "data", "--validation-share", "0.2", "--json")
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("distill", sample_run, "--out", "data", "--validation-share", "0.2", "--json"))
     summary = json.loads(done.stdout)
     assert summary == json.loads((tmp_path / "data" / "summary.json").read_text())
     assert len(lines_of(tmp_path / "data" / "train.jsonl")) == summary["train"]["answers"]
@@ -39,8 +38,7 @@ def taught_run(sample_run):
 
 
 def test_distill_calibrates_the_teacher_and_says_so(medjudge, taught_run, tmp_path) -> None:
-    done = medjudge("distill", taught_run, "--out", "data")
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("distill", taught_run, "--out", "data"))
     assert "teacher gpt: calibrated on " in done.stdout
     assert len(done.stdout.splitlines()) <= 14
     summary = json.loads((tmp_path / "data" / "summary.json").read_text())
@@ -54,8 +52,7 @@ def test_distill_calibrates_the_teacher_and_says_so(medjudge, taught_run, tmp_pa
 def test_distill_makes_nothing_of_what_is_kept_out(medjudge, taught_run, tmp_path, jsonl) -> None:
     kept = Run(taught_run).questions()[3:21:17]
     named = jsonl("s.jsonl", *[{"question_id": record.id} for record in kept])
-    done = medjudge("distill", taught_run, "--out", "a", "--keep-out", named)
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("distill", taught_run, "--out", "a", "--keep-out", named))
     assert "kept out: " in done.stdout
     written = "".join((tmp_path / "a" / f"{side}.jsonl").read_text() for side in ("train", "validation"))
     assert not any(f'"question_id":"{record.id}"' in written for record in kept)
@@ -74,8 +71,7 @@ def test_distill_makes_nothing_of_what_is_kept_out(medjudge, taught_run, tmp_pat
 
 
 def test_distill_writes_the_files_of_two_stages(medjudge, taught_run, tmp_path) -> None:
-    done = medjudge("distill", taught_run, "--out", "data", "--people-last")
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("distill", taught_run, "--out", "data", "--people-last"))
     summary = json.loads((tmp_path / "data" / "summary.json").read_text())
     first, last = (lines_of(tmp_path / "data" / f"{name}.jsonl") for name in ("teacher-first", "people-last"))
     sources = summary["train"]["sources"]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from calls import refused_with as refused
+from calls import worked
 from chat_server import ChatServer, completion, failure
 
 from medjudge.chat_api.transport import server_address
@@ -48,8 +49,7 @@ def test_a_flagged_question_is_an_empty_answer_and_never_sent_again(medjudge, fi
     server = chat_server(lambda body: FLAGGED if "2" in str(body["messages"]) else completion("Four."))
     command = ["answer", "--model", "openai:m", *files, "--samples", "1", "--base-url", server.url]
     for _ in range(2):
-        done = medjudge(*command)
-        assert done.returncode == 0, done.stderr
+        worked(medjudge(*command))
         assert len(server.asked) == 4
     answers = {one.question_id: one for one in Run(tmp_path / "run").answers()}
     assert [answers[f"q{n}"].text for n in range(4)] == ["Four.", "Four.", "", "Four."]
@@ -63,8 +63,7 @@ def test_an_answer_that_broke_off_is_marked_as_cut_or_asked_again(medjudge, file
     done = medjudge(*command)
     assert (done.returncode, "broke off: error" in done.stderr) == (1, True)
     endings["3"] = ("Four.", "stop")
-    done = medjudge(*command)
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge(*command))
     assert "2 of them cut off" in done.stdout
     reasons = {one.question_id: one.finish_reason for one in Run(tmp_path / "run").answers()}
     assert reasons == {"q0": "stop", "q1": "length", "q2": "cut off: error", "q3": "stop"}
@@ -73,8 +72,7 @@ def test_an_answer_that_broke_off_is_marked_as_cut_or_asked_again(medjudge, file
 def test_a_model_that_thinks_by_default_gets_room_for_its_answer(medjudge, files, chat_server) -> None:
     server = chat_server(lambda body: completion("Four.") if body["max_tokens"] > 1024 else completion("", "length"))
     command = ["answer", "--model", "openai:m", *files, "--samples", "1", "--base-url", server.url]
-    done = medjudge(*command, "--concurrency", "1", "--thinking-tokens", "500")
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge(*command, "--concurrency", "1", "--thinking-tokens", "500"))
     assert "0 of them empty" in done.stdout
     assert [body["max_tokens"] for body in server.asked] == [1024, 1524, 1524, 1524, 1524]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from calls import refused_with as refused
+from calls import worked
 from chat_server import completion
 
 from medjudge.records import Answer, PhysicianScore, Question
@@ -78,8 +79,7 @@ def test_a_sixth_category_and_a_third_language_come_from_a_folder(
     # ---- Answer: the run keeps the whole scheme, and needs its folder no longer
     scheme = open_scheme(str(folder))
     few = ("--samples", 1, "--max-new-tokens", 8, "--device", "cpu")
-    done = medjudge("answer", *options, "--scheme", folder, "--model", tiny_lm, *few)
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("answer", *options, "--scheme", folder, "--model", tiny_lm, *few))
     shutil.rmtree(folder)
     run = Run(tmp_path / "run")
     assert run.scheme() == scheme
@@ -90,8 +90,7 @@ def test_a_sixth_category_and_a_third_language_come_from_a_folder(
     server = chat_server(lambda body: completion("C'est juste.\nScore: 5"))
     judge = ("--judge", "openai:gpt", "--base-url", server.url)
     own = ("--scheme", "run/scheme.json", "--answers", "run/answers.jsonl")
-    done = medjudge("eval", *options, *own, *judge, OPENAI_API_KEY="k")
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("eval", *options, *own, *judge, OPENAI_API_KEY="k"))
     systems = {request["messages"][0]["content"] for request in server.asked}
     assert sum("# Critère : Critère NUT\n\n- 5: Tout est juste." in text for text in systems) == 1
     assert sum("Nutrition by diet tables (en)" in text for text in systems) == 1
@@ -120,8 +119,7 @@ def test_a_sixth_category_and_a_third_language_come_from_a_folder(
     assert required["usable agreement, MK"] == LLMEVAL_MED.gate.usable_agreement["MK"]
 
     # ---- Report
-    done = medjudge("report", "run", "--html", "report.html", "--json")
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("report", "run", "--html", "report.html", "--json"))
     assert "NUT" in json.loads(done.stdout)["models"][answers[0].model]
     assert "Nutrition" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
@@ -146,12 +144,10 @@ def test_consumer_questions_have_a_category_of_their_own_and_no_reference_agreem
 
     # The judge that comes with the package was trained on such questions, and scores them.
     judge = ("--judge", "built-in", "--device", "cpu")
-    done = medjudge("eval", "--benchmark", "run/questions.jsonl", "--run", "run", *judge)
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("eval", "--benchmark", "run/questions.jsonl", "--run", "run", *judge))
     assert "CHQ" in done.stdout
     assert "MTG" not in done.stdout
-    done = medjudge("validate", "run", *judge)
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("validate", "run", *judge))
     assert "CHQ" in done.stdout
     assert "GPT-4o" not in done.stdout
     study = json.loads((run.path / "agreement" / "built-in.json").read_text())

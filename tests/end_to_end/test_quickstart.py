@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from calls import worked
 
 OFFLINE = """
 import socket
@@ -29,8 +30,7 @@ NAMES = ["Sample", "Answer", "Judge", "Distil and train", "Validate and report"]
 def test_quickstart_trains_validates_and_reports_with_the_network_cut_off(tmp_path: Path) -> None:
     assert socket.socket.connect  # cut in the child, not here
     command = [sys.executable, "-c", OFFLINE, "quickstart", "--epochs", "1", "--json"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = worked(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600))
     result = json.loads(done.stdout)
     similarity, built_in, trained = result["agreement"]
     assert [study["judge"] for study in result["agreement"]] == ["similarity", "built-in", "quickstart"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calls import refused
+from calls import refused, worked
 from forms import fill_in
 from openpyxl import load_workbook
 
@@ -34,16 +34,14 @@ def test_a_hospitals_first_study(real_data: Path, tmp_path: Path, medjudge: Comm
     run = Run(tmp_path / "runs" / "ward")
     the_engineer_gets_from_questions_to_rates(benchmark, run, tmp_path, medjudge)
     the_physicians_score_in_chinese(run, tmp_path, medjudge)
-    shown = medjudge("report", run.path, "--lang", "zh", "--html", "report.html")
-    assert shown.returncode == 0
+    worked(medjudge("report", run.path, "--lang", "zh", "--html", "report.html"))
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert '<html lang="zh' in page
     assert {GOOD, POOR} <= set(re.findall("model-[甲乙]", page))
 
 
 def the_engineer_gets_from_questions_to_rates(benchmark: Path, run: Run, folder: Path, medjudge: Command) -> None:
-    checked = medjudge("data", "check", benchmark)
-    assert checked.returncode == 0
+    checked = worked(medjudge("data", "check", benchmark))
     assert "questions: 667" in checked.stdout
     assert "example ids: MK-" in checked.stdout
     assert checked.stdout.count("\n") < 40  # 907 oddities, in groups
@@ -60,8 +58,7 @@ def the_engineer_gets_from_questions_to_rates(benchmark: Path, run: Run, folder:
     refused(medjudge(*own, "--answers", "stray.xlsx"), "'MK-9999-1'", "medjudge data template")
     assert not run.path.exists()
 
-    judged = medjudge(*own, "--answers", "answers.xlsx")
-    assert judged.returncode == 0
+    judged = worked(medjudge(*own, "--answers", "answers.xlsx"))
     assert "15 questions, 15 of them with an answer; the judge can read 15 of these" in judged.stderr
     assert "30 answers judged, 0 unscored" in judged.stdout
     assert "never validated against physicians" in judged.stdout
@@ -100,7 +97,6 @@ def the_physicians_score_in_chinese(run: Run, folder: Path, medjudge: Command) -
     assert len(scores) == 2 * EACH
     assert {score.rater for score in scores} == set(RATERS)
 
-    validated = medjudge("validate", run.path, "--judge", "similarity")
-    assert validated.returncode == 0
+    validated = worked(medjudge("validate", run.path, "--judge", "similarity"))
     assert "GATE INCONCLUSIVE" in validated.stdout  # twelve answers can neither pass it nor fail it
     assert run.agreement_file("similarity").exists()

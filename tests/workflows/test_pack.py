@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from calls import refused_with as refused
+from calls import worked
 
 from medjudge import __file__ as package_file
 from medjudge.judge.open import QUICKSTART_MARK
@@ -39,10 +40,8 @@ def test_a_bundle_judges_without_a_network_as_with_one(medjudge, tmp_path: Path)
     probe = ["unshare", "--net", "true"]
     if shutil.which("unshare") is None or subprocess.run(probe, capture_output=True, check=False).returncode:
         pytest.skip("this kernel or user may not make a network namespace")
-    packed = medjudge("pack", "--judge", "built-in", "--benchmark", "sample", "--out", "bundle.tar", "--json")
-    assert packed.returncode == 0, packed.stderr
-    unpacked = medjudge("unpack", "bundle.tar", "--out", "kit", "--json")
-    assert unpacked.returncode == 0, unpacked.stderr
+    worked(medjudge("pack", "--judge", "built-in", "--benchmark", "sample", "--out", "bundle.tar", "--json"))
+    unpacked = worked(medjudge("unpack", "bundle.tar", "--out", "kit", "--json"))
     printed = json.loads(unpacked.stdout)
     assert printed["about"]["answers"] == 280
     assert (tmp_path / "kit" / "judges" / "built-in" / "base" / "model.safetensors").is_file()
@@ -76,8 +75,7 @@ def test_links_and_pickles_in_a_judge_folder_are_refused_and_other_files_left_ou
     shutil.copytree(PACKAGE / "data" / "similarity", judge)
     (judge / "train.log").write_text("step 1")
     (judge / QUICKSTART_MARK).touch()
-    packed = medjudge("pack", "--judge", judge, "--benchmark", "sample", "--out", "b.tar", "--json")
-    assert packed.returncode == 0, packed.stderr
+    packed = worked(medjudge("pack", "--judge", judge, "--benchmark", "sample", "--out", "b.tar", "--json"))
     assert json.loads(packed.stdout)["left_out"] == ["train.log"]
     assert medjudge("unpack", "b.tar", "--out", "kit").returncode == 0
     assert (tmp_path / "kit" / "judges" / "mine" / QUICKSTART_MARK).is_file()  # the quickstart's judge is known as such
