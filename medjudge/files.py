@@ -260,13 +260,10 @@ def replacing(path: Path, private: bool = True) -> Iterator[IO[bytes]]:
         if path.is_file() and not path.is_symlink():
             temporary.chmod(stat.S_IMODE(path.stat().st_mode))
         os.replace(temporary, path)
-    except OSError as error:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if error.errno is not None and error.filename in (None, str(temporary)):
+        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, str(temporary)):
             raise OSError(error.errno, error.strerror, str(path)) from None
-        raise
-    except BaseException:
-        temporary.unlink(missing_ok=True)
         raise
 
 

@@ -77,22 +77,11 @@ class Evaluate(groups.Screen, groups.LocalJudging, groups.Answering, groups.Ques
         """The request to `run_evaluation`."""
         from medjudge.workflows.evaluate import EvaluateOptions, EvaluationRequest
 
+        choice, defer_share = self.choice(self.answered_only), self.defer_to_physicians
+        options = EvaluateOptions(self.answering(), self.judging(), choice, self.items, defer_share, self.offline)
+        models, answers = tuple(self.model or ()), tuple(self.answers or ())
         return EvaluationRequest(
-            self.benchmark,
-            self.scheme,
-            tuple(self.model or ()),
-            tuple(self.answers or ()),
-            self.judge,
-            self.run,
-            self.limit,
-            EvaluateOptions(
-                self.answering(),
-                self.judging(),
-                self.choice(self.answered_only),
-                self.items,
-                self.defer_to_physicians,
-                self.offline,
-            ),
+            self.benchmark, self.scheme, models, answers, self.judge, self.run, self.limit, options
         )
 
 

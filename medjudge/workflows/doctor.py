@@ -11,21 +11,8 @@ from medjudge.models.hardware import describe, unused_gpu
 from medjudge.models.packaged import QUICKSTART, base_states
 from medjudge.shipped import shipped
 
-_PACKAGES = (
-    "torch",
-    "transformers",
-    "peft",
-    "trl",
-    "accelerate",
-    "datasets",
-    "openai",
-    "bitsandbytes",
-    "deepspeed",
-    "vllm",
-    "ray",
-    "fastapi",
-    "matplotlib",
-)
+_CORE = ("torch", "transformers", "peft", "trl", "accelerate", "datasets", "openai")
+_EXTRAS = ("bitsandbytes", "deepspeed", "vllm", "ray", "fastapi", "matplotlib")
 
 
 def diagnose() -> dict[str, Any]:
@@ -38,7 +25,7 @@ def diagnose() -> dict[str, Any]:
         `advice` what will be slow or missing, and what to do about it.
     """
     hardware = describe()
-    packages = {name: _version(name) for name in _PACKAGES}
+    packages = {name: _version(name) for name in (*_CORE, *_EXTRAS)}
     bases = base_states()
     missing = [base.model for base in bases if base.state == "missing" and base.install == QUICKSTART]
     return {

@@ -221,18 +221,8 @@ def evaluate(
         UnfinishedError: A server did not answer, or the limit on costs is reached; the same call goes on.
     """
     files = (answers,) if isinstance(answers, (str, Path)) else answers
-    return run_evaluation(
-        EvaluationRequest(
-            benchmark,
-            scheme,
-            tuple(models),
-            tuple(map(Path, files)),
-            judge,
-            Path(run) if run else None,
-            limit,
-            options,
-        )
-    )
+    request = EvaluationRequest(benchmark, scheme, tuple(models), tuple(map(Path, files)), judge)
+    return run_evaluation(request._replace(run=Path(run) if run else None, limit=limit, options=options))
 
 
 def run_evaluation(request: EvaluationRequest) -> Evaluation:
