@@ -2,6 +2,8 @@
 
 import io
 import subprocess
+import sys
+from typing import Any
 
 SAMPLE_QUESTION = {
     "id": "q1",
@@ -18,6 +20,12 @@ class Terminal(io.StringIO):
 
     def isatty(self) -> bool:
         return True
+
+
+def python(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Runs this Python in a process of its own; the options are those of `subprocess.run`."""
+    command = [sys.executable, *map(str, words)]
+    return subprocess.run(command, **{"capture_output": True, "text": True, "timeout": 600, **options})
 
 
 def worked(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:

@@ -3,12 +3,11 @@
 import asyncio
 import os
 import socket
-import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 
 import pytest
+from calls import python, worked
 from chat_server import completion
 
 from medjudge import offline
@@ -104,7 +103,7 @@ def test_hub_and_xet_are_switched_off_by_their_own_variables() -> None:
         "assert c.HF_HUB_OFFLINE and c.HF_HUB_DISABLE_XET and c.HF_HUB_DISABLE_TELEMETRY\n"
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=120)
+    worked(python("-c", code, env=environment))
 
 
 def test_a_command_that_wants_the_network_exits_with_2_and_one_line(medjudge, monkeypatch) -> None:

@@ -10,7 +10,7 @@ from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
 import pytest
-from calls import worked
+from calls import python, worked
 from packaging.specifiers import SpecifierSet
 
 tomllib = pytest.importorskip("tomllib", reason="tomllib comes with Python 3.11 and later")
@@ -31,8 +31,7 @@ def named(requirements: list[str]) -> set[str]:
 
 
 def supply_chain(*arguments: str, cwd: Path = REPOSITORY) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, REPOSITORY / ".ci" / "supply_chain.py", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    return python(REPOSITORY / ".ci" / "supply_chain.py", *arguments, cwd=cwd)
 
 
 def test_no_package_of_a_user_is_under_the_gpl() -> None:

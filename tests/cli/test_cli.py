@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from calls import SAMPLE_QUESTION, refused, worked
+from calls import SAMPLE_QUESTION, python, refused, worked
 from example_study import example_study
 
 from medjudge.judge.open import built_in_folder, similarity_folder
@@ -110,8 +110,7 @@ def test_a_missing_file_is_named_before_the_libraries_of_models_are_loaded() -> 
         "finally: assert not {'torch', 'transformers'} & set(sys.modules)"
     )
     for words in (["eval", "--benchmark"], ["eval", "--answers"], ["answer", "--model", "m", "--ids"], ["validate"]):
-        done = subprocess.run([sys.executable, "-c", code, *words, "none.jsonl"], capture_output=True, text=True)
-        refused(done, "none.jsonl")
+        refused(python("-c", code, *words, "none.jsonl"), "none.jsonl")
 
 
 @pytest.mark.slow

@@ -2,11 +2,10 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from calls import refused
+from calls import python, refused
 
 WITHOUT_THE_EXTRA = """
 from importlib.machinery import PathFinder
@@ -33,8 +32,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
         "XDG_CACHE_HOME": str(folder / "cache"),
     }
     environment.pop("HF_HUB_CACHE", None)
-    words = [sys.executable, "-m", "medjudge.cli", *command]
-    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    return python("-m", "medjudge.cli", *command, cwd=folder, env=environment)
 
 
 @pytest.mark.slow

@@ -1,13 +1,11 @@
 """The documentation's site: built strictly, complete, and loading nothing from another host."""
 
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from calls import worked
+from calls import python, worked
 from pages import ROOT
 
 pytestmark = pytest.mark.slow
@@ -16,8 +14,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    worked(subprocess.run(command, cwd=ROOT, capture_output=True, text=True))
+    worked(python("-m", "mkdocs", "build", "--strict", "--site-dir", folder, cwd=ROOT))
     return folder
 
 

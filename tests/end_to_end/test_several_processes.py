@@ -3,13 +3,12 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from calls import worked
+from calls import python, worked
 from same_judgments import require_same_run
 
 from medjudge.answer import transformers_engine
@@ -40,15 +39,8 @@ def two(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     (tmp_path / "exact.py").write_text(EXACT)
 
     def launch(program: list[str], *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(TWO), *program]
-        return subprocess.run(
-            [*command, *map(str, arguments)],
-            cwd=tmp_path,
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
+        words = ["-m", "accelerate.commands.launch", "--config_file", TWO, *program, *arguments]
+        return python(*words, cwd=tmp_path, env={**os.environ, **environment})
 
     return launch
 

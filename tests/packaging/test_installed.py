@@ -4,9 +4,9 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
+import calls
 import pytest
 from calls import worked
 
@@ -23,9 +23,7 @@ print(json.dumps(files))
 def python(*arguments: str | Path, cwd: Path, path: str = "") -> subprocess.CompletedProcess[str]:
     """Runs this Python with only `path` before its own packages."""
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1", "HF_HUB_OFFLINE": "1"}
-    return subprocess.run(
-        [sys.executable, *map(str, arguments)], cwd=cwd, env=environment, capture_output=True, text=True, timeout=300
-    )
+    return calls.python(*arguments, cwd=cwd, env=environment)
 
 
 def built(source: Path, target: str, out: Path) -> Path:
@@ -39,8 +37,8 @@ def built(source: Path, target: str, out: Path) -> Path:
 
 def installed(wheel: Path, folder: Path) -> str:
     """Installs a wheel, without what it depends on."""
-    done = python("-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", folder, wheel, cwd=wheel.parent)
-    assert done.returncode == 0, done.stderr[-2000:]
+    options = ("-q", "--no-deps", "--no-index")
+    worked(python("-m", "pip", "install", *options, "--target", folder, wheel, cwd=wheel.parent))
     return str(folder)
 
 

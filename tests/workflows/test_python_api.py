@@ -1,10 +1,9 @@
 """What `import medjudge` gives: fast, lazy, complete."""
 
-import subprocess
-import sys
 from importlib.util import find_spec
 
 import pytest
+from calls import python, worked
 
 import medjudge
 
@@ -16,8 +15,7 @@ def test_import_loads_no_library_and_dir_lists_the_api() -> None:
         "heavy = ('torch', 'transformers', 'numpy', 'pydantic', 'openai', 'medjudge.workflows')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert worked(python("-c", code)).stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("name", [name for name in medjudge.__all__ if name != "__version__"])
@@ -38,5 +36,4 @@ def test_the_api_loads_where_no_extra_is_installed() -> None:
         "import medjudge\n"
         "print(all(callable(getattr(medjudge, name)) for name in medjudge.__all__ if name != '__version__'))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == "True", done.stderr[-2000:]
+    assert worked(python("-c", code)).stdout.strip() == "True"
