@@ -105,7 +105,7 @@ def _filled(text: str | None) -> str | None:
 def _name_plainly(parameters: list[Any], ctx: Any) -> None:
     for parameter in parameters:
         if parameter.param_type_name == "argument":
-            parameter.display_type_rich = lambda _: None  # its name says what it is
+            parameter.display_type_rich = lambda ctx: None  # its name says what it is
         elif parameter.metavar is None:
             name = parameter.display_type(ctx).strip("<>").removeprefix("list[").removesuffix("]")
             parameter.metavar = _PLAIN_NAMES.get(name.removesuffix(" range").lower(), name)
