@@ -58,9 +58,8 @@ def pack(
 
     Args:
         judge: `local`, `built-in`, `similarity` or a judge folder.
-        benchmark: `sample`, LLMEval-Med's `dataset.json`, or a `.jsonl` file of questions.
+        benchmark: As for `evaluate`, and so is `scheme`.
         out: The bundle to write.
-        scheme: What the questions belong to; unless given, the scheme beside them, else LLMEval-Med's.
         answers: Answers to judge on the other side; those of the sample come by themselves.
         gate: A YAML file with other requirements than the scheme's.
 
