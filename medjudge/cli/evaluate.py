@@ -1,6 +1,5 @@
 """`medjudge eval`: the answer-and-judge benchmark."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -13,7 +12,10 @@ from medjudge.cli.options import ANSWERING, JUDGING, SERVERS, argument, flags, o
 from medjudge.errors import InputError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from medjudge.judge.open import JudgeOptions
+    from medjudge.judge.panel import PanelRecord
     from medjudge.workflows.cost_estimate import CostEstimate, PanelCostEstimate
     from medjudge.workflows.evaluate import Evaluation, EvaluationRequest, InFlight
 
@@ -97,13 +99,11 @@ def evaluate(options: Evaluate) -> None:
 
     request = options.request()
     if options.dry_run:
-        estimate = estimate_cost(request, options.batch)
-        _print_lines(estimate, estimate.summary_lines(), options.as_json)
+        _print_cost(estimate_cost(request, options.batch), options.as_json)
         return
     result = run_batch_evaluation(request, options.wait) if options.batch else run_evaluation(request)
     if isinstance(result, InFlight):
-        later = "The same command collects the judgments later; --wait waits for them."
-        _print_lines(result, [*result.batch_jobs, later], options.as_json)
+        _print_in_flight(result, options.as_json)
     elif result.first_process:
         _print_evaluation(result, options.as_json)
         if not result.complete:
@@ -142,12 +142,8 @@ def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
         screen.print(
             f"{result.deferred.answers} answers for physicians to look at, {result.deferred.by}: {result.deferred.file}"
         )
-    members = result.scores.panel.members if result.scores.panel else []
-    for member in members:
-        screen.print(f"member {member.line}")
-    for member in members:
-        if member.waiting:
-            screen.print(f"{member.judge}: {member.waiting} answers not judged yet; the same command goes on with them")
+    if result.scores.panel is not None:
+        _print_panel(result.scores.panel, screen)
     if result.items is not None:
         from medjudge.cli.study_screens import print_items
 
@@ -155,10 +151,29 @@ def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
     screen.print(f"{result.run.path / 'scores.json'}; next: medjudge report {quote(str(result.run.path))}")
 
 
-def _print_lines(result: "CostEstimate | PanelCostEstimate | InFlight", lines: Iterable[str], as_json: bool) -> None:
+def _print_panel(panel: "PanelRecord", screen: "Console") -> None:
+    for member in panel.members:
+        screen.print(f"member {member.line}")
+    for member in panel.members:
+        if member.waiting:
+            screen.print(f"{member.judge}: {member.waiting} answers not judged yet; the same command goes on with them")
+
+
+def _print_cost(estimate: "CostEstimate | PanelCostEstimate", as_json: bool) -> None:
     from medjudge.cli.output import console, print_json
 
     if as_json:
-        print_json(result.as_json())
-    for line in lines:
+        print_json(estimate.as_json())
+    for line in estimate.summary_lines():
         console(as_json).print(line)
+
+
+def _print_in_flight(in_flight: "InFlight", as_json: bool) -> None:
+    from medjudge.cli.output import console, print_json
+
+    if as_json:
+        print_json(in_flight.as_json())
+    screen = console(as_json)
+    for line in in_flight.batch_jobs:
+        screen.print(line)
+    screen.print("The same command collects the judgments later; --wait waits for them.")

@@ -134,7 +134,8 @@ def _of_judge(
 ) -> CostEstimate:
     run, options = prepared.run, request.options.judging
     answers = run.answers() if prepared.answers is None else prepared.answers
-    judgments = not_failed(run.judgments(judge_ref.name), options, run.judge_entry(judge_ref.name))
+    recorded = run.manifest().get("judges", {}).get(judge_ref.name, {})
+    judgments = not_failed(run.judgments(judge_ref.name), options, recorded)
     work = not_judged(
         assignments(prepared.benchmark.questions, answers, options.rounds, prepared.benchmark.scheme), judgments
     )

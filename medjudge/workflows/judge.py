@@ -1,7 +1,7 @@
 """The judge station: judges the answers of a run folder with a judge, and records whose judgments these are."""
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -59,7 +59,7 @@ def judge_answers(
     if isinstance(judge_ref, ApiRef):
         _refuse_beside_batch_job(run, judge_ref.name)
         file, recorded = run.judgments_file(judge_ref.name), run.judge_entry(judge_ref.name)
-        forget_failed_requests(run, file, run.judgments(judge_ref.name), options, recorded)
+        rewrite_without_failed(file, run.judgments(judge_ref.name), options, recorded, run.rewrite)
     work = assignments(run.questions(), run.answers(), options.rounds, run.scheme())
     judgments = run.judgments(judge_ref.name)
     waiting = not_judged(
@@ -168,18 +168,23 @@ def _refuse_beside_batch_job(run: Run, judge: str) -> None:
         )
 
 
-def forget_failed_requests(
-    run: Run, file: Path, judgments: Sequence[Made], options: JudgeOptions, recorded: Mapping[str, Any]
+def rewrite_without_failed(
+    file: Path,
+    judgments: Sequence[Made],
+    options: JudgeOptions,
+    recorded: Mapping[str, Any],
+    write: Callable[[Path, Iterable[Made]], None],
 ) -> None:
     """Removes judgments whose request failed from their file, so that their requests are sent again.
 
     Args:
         recorded: The judge's entry in `run.json`.
+        write: `Run.rewrite`.
     """
     remaining = not_failed(judgments, options, recorded)
     if len(remaining) < len(judgments):
         notify(f"{len(judgments) - len(remaining)} requests failed last time and are sent again")
-        run.rewrite(file, remaining)
+        write(file, remaining)
 
 
 def not_failed(judgments: Sequence[Made], options: JudgeOptions, recorded: Mapping[str, Any]) -> list[Made]:

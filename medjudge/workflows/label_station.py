@@ -22,7 +22,7 @@ from medjudge.judge.protocol import Judge
 from medjudge.provenance import stamped
 from medjudge.screen import progress_bar, stop_explained
 from medjudge.store import Run
-from medjudge.workflows.judge import Made, forget_failed_requests, load, most_reply_tokens
+from medjudge.workflows.judge import Made, load, most_reply_tokens, rewrite_without_failed
 from medjudge.workflows.run_folder import record_spending
 
 
@@ -62,7 +62,7 @@ class LabelStation(Generic[Made]):
                 f"{self.file}: holds {self._words[1]} by another judge or server of this name, or by other prompts; "
                 "move the file away, or choose another run"
             )
-        forget_failed_requests(self.run, self.file, self.judgments(), self.options, recorded)
+        rewrite_without_failed(self.file, self.judgments(), self.options, recorded, self.run.rewrite)
 
     @contextmanager
     def at_work(
