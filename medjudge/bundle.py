@@ -11,12 +11,12 @@ import shutil
 import tarfile
 import unicodedata
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from glob import escape
 from hashlib import sha256
 from pathlib import Path
-from tempfile import mkdtemp
-from typing import IO, Annotated, Literal, NamedTuple
+from tempfile import TemporaryDirectory
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -35,42 +35,39 @@ class _Data(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class PackedFile(_Data):
-    """A file of a bundle. Its path is relative and written with slashes."""
-
-    path: str
-    size: int = Field(ge=0, lt=1 << 50)
-    sha256: str = Field(pattern=r"\A[0-9a-f]{64}\z")
-
-    @model_validator(mode="after")
-    def _require_a_path_inside(self) -> "PackedFile":
-        if problem := _problem_with(self.path):
-            raise ValueError(f"{ascii(self.path)[:80]} {problem}")
-        return self
-
-
 def _plain(text: str) -> str:
     if any(unicodedata.category(character).startswith("C") for character in text):
         raise ValueError("has a control character")
     return text
 
 
-def _name(text: str) -> str:
-    if problem := "is a path, not a name" if "/" in text else _problem_with(text):
-        raise ValueError(f"{ascii(text)[:80]} {problem}")
-    return text
+def _inside(path: str) -> str:
+    parts = _plain(path).split("/")
+    if "\\" in path or ":" in path or any(part in ("", ".", "..") for part in parts):
+        raise ValueError(f"{ascii(path)[:80]} is not a relative path inside the bundle")
+    if len(path.encode()) > _LONGEST_PATH or len(parts) > _DEEPEST:
+        raise ValueError(f"{path[:80]} is longer than {_LONGEST_PATH} bytes or deeper than {_DEEPEST} folders")
+    return path
 
 
 _Line = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_plain)]
-_Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"\A[^-~]"), AfterValidator(_name)]
+_Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"\A[^-~/][^/]*\z"), AfterValidator(_inside)]
 _Count = Annotated[int, Field(ge=0)]
 _Tag = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_.]{1,100}\z")]
 
 
-class About(_Data):
-    """The contents of a bundle. `python` and `platforms` are those of its wheels, `None` and empty without any.
+class PackedFile(_Data):
+    """A file of a bundle. Its path is relative and written with slashes."""
 
-    Whoever unpacks a bundle sees these texts, and runs a command with some of them in it.
+    path: Annotated[str, AfterValidator(_inside)]
+    size: int = Field(ge=0, lt=1 << 50)
+    sha256: str = Field(pattern=r"\A[0-9a-f]{64}\z")
+
+
+class About(_Data):
+    """The contents of a bundle. Whoever unpacks it sees these texts, and runs a command with some of them in it.
+
+    `python` and `platforms` are those of the wheels that bundles of earlier versions may hold.
     """
 
     judge: _Name
@@ -106,28 +103,7 @@ class Manifest(_Data):
         return self
 
 
-def _problem_with(path: str) -> str | None:
-    """Why a path may not be in a bundle; None if it may."""
-    if any(unicodedata.category(character).startswith("C") for character in path):
-        return "has a control character"
-    if path.startswith("/") or "\\" in path or ":" in path:
-        return "is not a relative path"
-    parts = path.split("/")
-    if any(part in ("", ".", "..") for part in parts):
-        return "leads outside"
-    if len(path.encode()) > _LONGEST_PATH or len(parts) > _DEEPEST:
-        return f"is longer than {_LONGEST_PATH} bytes or deeper than {_DEEPEST} folders"
-    return None
-
-
-class Written(NamedTuple):
-    """A bundle that was written: its manifest, and the sha256 of the manifest."""
-
-    manifest: Manifest
-    manifest_sha256: str
-
-
-def write_bundle(out: Path, sources: Mapping[str, Path], version: str, about: About) -> Written:
+def write_bundle(out: Path, sources: Mapping[str, Path], version: str, about: About) -> tuple[Manifest, str]:
     """Writes a bundle, all of it or nothing. The same files give the same bytes.
 
     Args:
@@ -135,6 +111,9 @@ def write_bundle(out: Path, sources: Mapping[str, Path], version: str, about: Ab
         sources: The files, by their paths in the bundle.
         version: The version of medjudge.
         about: The manifest's description of the contents.
+
+    Returns:
+        The manifest, and its sha256.
 
     Raises:
         InputError: The archive exists, a file cannot be packed or changes meanwhile, or the disk is full.
@@ -158,9 +137,8 @@ def write_bundle(out: Path, sources: Mapping[str, Path], version: str, about: Ab
                 archive.addfile(_member(name, len(content)), io.BytesIO(content))
             for file in packed:
                 with sources[file.path].open("rb") as source:
-                    hashed = _Hashed(source)
-                    archive.addfile(_member(file.path, file.size), hashed)
-                if hashed.digest.hexdigest() != file.sha256 or sources[file.path].stat().st_size != file.size:
+                    archive.addfile(_member(file.path, file.size), source)
+                if file_sha256(sources[file.path]) != file.sha256:
                     raise InputError(
                         f"{sources[file.path]}: changed while it was packed; nothing was written, pack again"
                     )
@@ -170,7 +148,7 @@ def write_bundle(out: Path, sources: Mapping[str, Path], version: str, about: Ab
     finally:
         with suppress(OSError):  # a parent that is a file
             temporary.unlink(missing_ok=True)
-    return Written(manifest, sha256(data).hexdigest())
+    return manifest, sha256(data).hexdigest()
 
 
 def _sums(manifest: Manifest, data: bytes) -> bytes:
@@ -182,19 +160,6 @@ def _member(name: str, size: int) -> tarfile.TarInfo:
     info = tarfile.TarInfo(name)
     info.size = size
     return info
-
-
-class _Hashed(io.RawIOBase):
-    """A file whose bytes are hashed as they are read."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file = file
-        self.digest = sha256()
-
-    def read(self, size: int = -1) -> bytes:
-        chunk = self.file.read(size)
-        self.digest.update(chunk)
-        return chunk
 
 
 def unpack_bundle(archive: Path, target: Path) -> Manifest:
@@ -215,8 +180,16 @@ def unpack_bundle(archive: Path, target: Path) -> Manifest:
             members = iter(tar)
             data, manifest = _manifest(tar, members, archive)
             target.parent.mkdir(parents=True, exist_ok=True)
-            _require_space(archive, target.parent, manifest)
-            with _staging(target) as folder:
+            needed, free = sum(file.size for file in manifest.files), shutil.disk_usage(target.parent).free
+            if archive.stat().st_size < needed:
+                raise InputError(f"{archive}: ends early; {_FIX}")
+            if needed > free:
+                sizes = f"the bundle needs {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free"
+                raise InputError(f"{target.parent}: {sizes}; free some")
+            prefix, suffix = f".{target.name[:80]}.", f".{os.getpid()}.part"
+            remove_leftovers(target.parent, f"{escape(prefix)}*.part")
+            with TemporaryDirectory(prefix=prefix, suffix=suffix, dir=target.parent) as staging:
+                folder = Path(staging)
                 _extract(tar, members, manifest, folder, archive)
                 (folder / MANIFEST).write_bytes(data)
                 (folder / SUMS).write_bytes(_sums(manifest, data))
@@ -250,8 +223,7 @@ def _extract(
     tar: tarfile.TarFile, members: Iterator[tarfile.TarInfo], manifest: Manifest, folder: Path, archive: Path
 ) -> None:
     """Writes the files of the manifest, which are the only members that may follow, in its order."""
-    expected = {file.path: file for file in manifest.files}
-    missing = dict(expected)
+    missing = {file.path: file for file in manifest.files}
     for member in members:
         file = missing.pop(member.name, None)
         content = tar.extractfile(member) if member.isreg() else None
@@ -259,48 +231,15 @@ def _extract(
             (folder / _EARLIER_SIGNATURE).write_bytes(content.read())
             continue
         if file is None or content is None:
-            raise InputError(f"{archive}: {_reason(member, {MANIFEST, SUMS, *expected})}; {_FIX}")
+            name = ascii(member.name)[:80]
+            raise InputError(f"{archive}: {name} is no plain file of the manifest, or is there twice; {_FIX}")
         if member.size != file.size:  # before it is written: a sparse member of a small archive may fill the disk
             raise InputError(f"{archive}: {file.path} was changed; {_FIX}")
         place = folder / file.path
         place.parent.mkdir(parents=True, exist_ok=True)
         with place.open("xb") as out:
-            hashed = _Hashed(content)
-            shutil.copyfileobj(hashed, out)
-        if hashed.digest.hexdigest() != file.sha256:
+            shutil.copyfileobj(content, out)
+        if file_sha256(place) != file.sha256:
             raise InputError(f"{archive}: {file.path} was changed; {_FIX}")
     if missing:
         raise InputError(f"{archive}: {next(iter(missing))} is missing; {_FIX}")
-
-
-def _reason(member: tarfile.TarInfo, known: set[str]) -> str:
-    """Why a member may not be in a bundle."""
-    name = ascii(member.name)[:80]
-    if not member.isreg():
-        kind = "a folder" if member.isdir() else "a link" if member.issym() or member.islnk() else "a device or a pipe"
-        return f"{name} is {kind}, and a bundle holds only plain files"
-    if problem := _problem_with(member.name):
-        return f"the path {name} {problem}"
-    return f"{name} {'occurs twice' if member.name in known else 'is not in the manifest'}"
-
-
-def _require_space(archive: Path, folder: Path, manifest: Manifest) -> None:
-    needed, free = sum(file.size for file in manifest.files), shutil.disk_usage(folder).free
-    if archive.stat().st_size < needed:
-        raise InputError(f"{archive}: ends early; {_FIX}")
-    if needed > free:
-        raise InputError(
-            f"{folder}: the bundle needs {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free; free some"
-        )
-
-
-@contextmanager
-def _staging(target: Path) -> Iterator[Path]:
-    """A private folder beside the target; what is left of it at the end is removed."""
-    name = f".{target.name[:80]}"
-    remove_leftovers(target.parent, f"{escape(name)}.*.part")
-    folder = Path(mkdtemp(prefix=f"{name}.", suffix=f".{os.getpid()}.part", dir=target.parent))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

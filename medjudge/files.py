@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from glob import escape
@@ -164,7 +165,7 @@ def json_lines(
                 return
             if len(data) > LONGEST_LINE:
                 raise InputError(f"{path}, line {number}: longer than {LONGEST_LINE >> 20} MiB, the limit for one line")
-            if growing and not data.endswith(b"\n") and not _complete(data):
+            if growing and not data.endswith(b"\n") and not is_complete(data):
                 notify(f"{path}: the last line is incomplete ({len(data)} bytes) and is ignored")
                 return
             line = _decoded(path, data, start)
@@ -196,8 +197,8 @@ def first_problem(error: ValueError) -> str:
     return f"{field}: {message}{value}{more}" if field else f"{message}{value}{more}"
 
 
-def incomplete_bytes(path: Path) -> int:
-    """The length in bytes of an incomplete line at the end of a JSON-lines file. The last line may lack its newline.
+def unended_line(path: Path) -> bytes:
+    """The bytes behind the last newline of a file.
 
     Raises:
         InputError: The file cannot be read or is too large.
@@ -208,8 +209,7 @@ def incomplete_bytes(path: Path) -> int:
             start, end, block = max(0, start - block), start, 2 * block
             file.seek(start)
             last = file.read(end - start) + last
-    last = last[last.rfind(b"\n") + 1 :]
-    return 0 if _complete(last) else len(last)
+    return last[last.rfind(b"\n") + 1 :]
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -260,13 +260,10 @@ def replacing(path: Path, private: bool = True) -> Iterator[IO[bytes]]:
         if path.is_file() and not path.is_symlink():
             temporary.chmod(stat.S_IMODE(path.stat().st_mode))
         os.replace(temporary, path)
-    except OSError as error:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if error.errno is not None and error.filename in (None, str(temporary)):
+        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, str(temporary)):
             raise OSError(error.errno, error.strerror, str(path)) from None
-        raise
-    except BaseException:
-        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -398,10 +395,10 @@ def _decoded(path: Path, data: bytes, start: int = 0) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _complete(data: bytes) -> bool:
-    """True if the last line of a JSON-lines file is complete, with or without its newline."""
+def is_complete(line: bytes) -> bool:
+    """True if a line of a JSON-lines file is whole, with or without its newline."""
     try:
-        json.loads(data or b"{}")
+        json.loads(line)
     except (ValueError, RecursionError):
         return False
     return True
@@ -410,7 +407,8 @@ def _complete(data: bytes) -> bool:
 def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        raise ValueError(f"'{str(_first_twice(name for name, _ in pairs))[:60]}' occurs twice in one object")
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"'{twice[:60]}' occurs twice in one object")
     return fields
 
 
@@ -422,15 +420,6 @@ def _finite(literal: str) -> float:
     if not isfinite(value := float(literal)):
         raise ValueError(f"{literal[:40]} is too large; every number must be finite")
     return value
-
-
-def _first_twice(names: Iterable[str]) -> str | None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None
 
 
 def clipped(value: Any) -> str:

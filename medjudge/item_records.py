@@ -2,20 +2,17 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from medjudge.records import AnswerKey, Count, ErrorKind, Id, OfTexts, Rater, StrictRecord, Text
+from medjudge.records import OfAnswer, Rater, StrictRecord, Text, Verdict
 
 
-class ItemScore(OfTexts):
+class ItemScore(OfAnswer):
     """One rater's verdict on one item of an answer: a point of a checklist, a criterion of a rubric, a claim.
 
     `item` is the item's text. `contradicted` is more than `not_met`: the answer says the opposite.
     """
 
-    question_id: Id
-    model: Id
-    sample: Count = 0
     rater: Rater
     item: Text
     verdict: Literal["met", "not_met", "contradicted"]
@@ -23,14 +20,6 @@ class ItemScore(OfTexts):
     @property
     def key(self) -> tuple[str, str, int, str, str]:
         return (self.question_id, self.model, self.sample, self.rater, self.item)
-
-    @property
-    def answer_key(self) -> AnswerKey:
-        return AnswerKey(self.question_id, self.model, self.sample)
-
-    @property
-    def answer_keys(self) -> tuple[AnswerKey]:
-        return (self.answer_key,)
 
 
 class ItemVerdict(StrictRecord):
@@ -45,40 +34,13 @@ class ItemVerdict(StrictRecord):
         return self.met >= 0.5
 
 
-class ItemJudgment(OfTexts):
+class ItemJudgment(Verdict, OfAnswer):
     """A judge's verdicts on the items of one answer, in the order of the question's items, or none and the reason."""
 
-    question_id: Id
-    model: Id
-    sample: Count = 0
-    judge: Id
+    verdict_field = "items"
     items: Annotated[list[ItemVerdict], Field(min_length=1)] | None
     raw: str | None = None
-    error_kind: Annotated[ErrorKind, Field(strict=False)] | None = None
-    error: str | None = None
-    answer_tokens_cut: Count = 0
-
-    @model_validator(mode="after")
-    def _judged_or_explained(self) -> "ItemJudgment":
-        if (self.items is None) == (self.error is None):
-            raise ValueError("verdicts on items need items, or an error that explains why there are none")
-        if self.error_kind is not None and self.error is None:
-            raise ValueError("error_kind is set, and error is missing")
-        return self
 
     @property
     def key(self) -> tuple[str, str, int, str]:
         return (self.question_id, self.model, self.sample, self.judge)
-
-    @property
-    def answer_key(self) -> AnswerKey:
-        return AnswerKey(self.question_id, self.model, self.sample)
-
-    @property
-    def answer_keys(self) -> tuple[AnswerKey]:
-        return (self.answer_key,)
-
-    @property
-    def retryable(self) -> bool:
-        """True if another request may yield verdicts."""
-        return self.error is not None and self.error_kind in (None, ErrorKind.REQUEST_FAILED)

@@ -70,15 +70,12 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
     # None: a datagram over a connection that was allowed. A text or bytes: a socket in the file system.
     if not isinstance(address, tuple) or is_loopback(address[0]):
         return
-    where = ":".join(_text(part) for part in address[:2] if part not in (None, 0, ""))
+    parts = [part for part in address[:2] if part not in (None, 0, "")]
+    where = ":".join(os.fsdecode(part) if isinstance(part, bytes) else str(part) for part in parts)
     raise NetworkRefusedError(
         f"--offline: {' > '.join(_callers())} wanted {where}, and nothing was sent; bring what it needs to this "
         "machine, or omit --offline"
     )
-
-
-def _text(part: object) -> str:
-    return os.fsdecode(part) if isinstance(part, bytes) else str(part)
 
 
 def _callers() -> list[str]:

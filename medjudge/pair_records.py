@@ -4,7 +4,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from medjudge.records import AnswerKey, Count, ErrorKind, Id, OfTexts, Rater
+from medjudge.records import AnswerKey, Count, Id, OfTexts, Rater, Verdict
 
 Preferred = Literal["first", "tie", "second"]
 """The better one of two answers."""
@@ -53,39 +53,21 @@ class _Pair(OfTexts):
         )
 
 
-class PairJudgment(_Pair):
+class PairJudgment(Verdict, _Pair):
     """A judge's verdict on two answers in one order, or no verdict and the reason; `first` was shown first.
 
     `probabilities` are those of `first`, `tie` and `second`.
     """
 
-    judge: Id
+    verdict_field = "preferred"
     preferred: Preferred | None
     probabilities: Annotated[list[PairShare], Field(min_length=3, max_length=3)] | None = None
     rationale: str | None = None
     raw: str | None = None
-    error_kind: Annotated[ErrorKind, Field(strict=False)] | None = None
-    error: str | None = None
-    answer_tokens_cut: Count = 0
-
-    @model_validator(mode="after")
-    def _judged_or_explained(self) -> "PairJudgment":
-        if (self.preferred is None) == (self.error is None):
-            raise ValueError("a pair has either preferred or an error that explains why there is no verdict")
-        if self.error_kind is not None and self.error is None:
-            raise ValueError("error_kind is set, and error is missing")
-        if self.probabilities is not None and abs(sum(self.probabilities) - 1) > 1e-3:
-            raise ValueError(f"probabilities add up to {sum(self.probabilities):.4f}, not 1")
-        return self
 
     @property
     def key(self) -> tuple[str, str, str, int, str]:
         return (self.question_id, self.first, self.second, self.sample, self.judge)
-
-    @property
-    def retryable(self) -> bool:
-        """True if another request may yield a verdict."""
-        return self.error is not None and self.error_kind in (None, ErrorKind.REQUEST_FAILED)
 
 
 class PhysicianPair(_Pair):

@@ -4,7 +4,7 @@ import unicodedata
 from abc import abstractmethod
 from collections.abc import Sequence
 from enum import Enum
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import (
     AfterValidator,
@@ -107,9 +107,21 @@ class StrictRecord(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
 
 
-class OfTexts(StrictRecord):
+class _Sparse(StrictRecord):
+    """A record that is written without those of its fields `seldom` that hold nothing."""
+
+    seldom: ClassVar[tuple[str, ...]]
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written = serialize(self).items()
+        return {name: value for name, value in written if name not in self.seldom or value not in (None, {})}
+
+
+class OfTexts(_Sparse):
     """The base of what is said of answers; `texts` is the hash of the texts, where it was kept (see `provenance`)."""
 
+    seldom = ("texts", "points")
     texts: str | None = None
 
     @property
@@ -122,23 +134,60 @@ class OfTexts(StrictRecord):
     def answer_keys(self) -> tuple[AnswerKey, ...]:
         """The answers."""
 
-    @model_serializer(mode="wrap")
-    def _without_none(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        optional = ("texts", "points")
-        return {name: value for name, value in serialize(self).items() if name not in optional or value is not None}
+
+class OfAnswer(OfTexts):
+    """The base of what is said of one answer."""
+
+    question_id: Id
+    model: Id
+    sample: Count = 0
+
+    @property
+    def answer_key(self) -> AnswerKey:
+        return AnswerKey(self.question_id, self.model, self.sample)
+
+    @property
+    def answer_keys(self) -> tuple[AnswerKey]:
+        return (self.answer_key,)
 
 
-class _WithExtra(StrictRecord):
-    """A record that keeps what its file had beside the known fields; nothing is written where there is nothing."""
+class Verdict(OfTexts):
+    """The base of what a judge says: a verdict, which is the field `verdict_field`, or none and the reason.
 
+    `error_kind` classifies the reason and `error` explains it to people; what other tools made may have no
+    `error_kind`. `answer_tokens_cut` counts the tokens of the answers that did not fit the judge's window.
+    """
+
+    verdict_field: ClassVar[str]
+
+    judge: Id
+    # Not strict: JSON holds the kind as text.
+    error_kind: Annotated[ErrorKind, Field(strict=False)] | None = None
+    error: str | None = None
+    answer_tokens_cut: Count = 0
+
+    @model_validator(mode="after")
+    def _judged_or_explained(self) -> "Verdict":
+        if (getattr(self, self.verdict_field) is None) == (self.error is None):
+            raise ValueError(f"give either {self.verdict_field}, or error, which explains why there is no verdict")
+        if self.error_kind is not None and self.error is None:
+            raise ValueError("error_kind is set, and error is missing")
+        probabilities = getattr(self, "probabilities", None)
+        if probabilities is not None and abs(sum(probabilities) - 1) > 1e-3:
+            raise ValueError(f"probabilities add up to {sum(probabilities):.4f}, not 1")
+        return self
+
+    @property
+    def retryable(self) -> bool:
+        """True if another request may yield a verdict. An error without a kind is retried: its cause is unknown."""
+        return self.error is not None and self.error_kind in (None, ErrorKind.REQUEST_FAILED)
+
+
+class _WithExtra(_Sparse):
+    """A record that keeps in `extra` what its file had beside the known fields."""
+
+    seldom = ("extra", "items")
     extra: dict[str, Any] = {}
-
-    @model_serializer(mode="wrap")
-    def _without_empty_extra(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        fields: dict[str, Any] = serialize(self)
-        if not fields.get("extra"):
-            fields.pop("extra", None)
-        return fields
 
 
 Importance = Literal["core", "secondary"]
@@ -202,13 +251,6 @@ class Question(_WithExtra):
             raise ValueError(f"items: '{twice[:60]}' occurs twice; remove one of the two")
         return self
 
-    @model_serializer(mode="wrap")
-    def _without_items_where_none(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        fields = self._without_empty_extra(serialize)
-        if fields.get("items") is None:
-            fields.pop("items", None)
-        return fields
-
     @property
     def key(self) -> str:
         return self.id
@@ -267,59 +309,27 @@ class PointVerdict(StrictRecord):
         return "contradicted" if self.contradicted > self.open else "not_met"
 
 
-class Judgment(OfTexts):
+class Judgment(Verdict, OfAnswer):
     """A judge's verdict on one answer: a score with its probabilities, or no score and the reason.
 
     `points` holds what the judge says of each point of reference and checklist, in their order, if it reads points.
-
-    `error_kind` classifies the reason and `error` explains it to people; judgments made by other tools may have no
-    `error_kind`. `answer_tokens_cut` and `context_tokens_cut` count the tokens of the answer, and of question,
-    reference and checklist together, that did not fit the judge's window.
+    `context_tokens_cut` counts the tokens of question, reference and checklist together that did not fit the judge's
+    window.
     """
 
-    question_id: Id
-    model: Id
-    sample: Count = 0
-    judge: Id
+    verdict_field = "score"
     round: Annotated[int, Field(ge=1)] = 1
     score: Level | None
     expected: Annotated[float, Field(ge=1, le=5)] | None = None
     probabilities: Annotated[list[Annotated[float, Field(ge=0, le=1)]], Field(min_length=5, max_length=5)] | None = None
     rationale: str | None = None
     raw: str | None = None
-    # Not strict: JSON holds the kind as text.
-    error_kind: Annotated[ErrorKind, Field(strict=False)] | None = None
-    error: str | None = None
-    answer_tokens_cut: Count = 0
     context_tokens_cut: Count = 0
     points: list[PointVerdict] | None = None
-
-    @model_validator(mode="after")
-    def _scored_or_explained(self) -> "Judgment":
-        if (self.score is None) == (self.error is None):
-            raise ValueError("a judgment has either a score or an error that explains why there is none")
-        if self.error_kind is not None and self.error is None:
-            raise ValueError("error_kind is set, and error is missing")
-        if self.probabilities is not None and abs(sum(self.probabilities) - 1) > 1e-3:
-            raise ValueError(f"probabilities add up to {sum(self.probabilities):.4f}, not 1")
-        return self
 
     @property
     def key(self) -> JudgmentKey:
         return JudgmentKey(self.question_id, self.model, self.sample, self.judge, self.round)
-
-    @property
-    def answer_key(self) -> AnswerKey:
-        return AnswerKey(self.question_id, self.model, self.sample)
-
-    @property
-    def answer_keys(self) -> tuple[AnswerKey]:
-        return (self.answer_key,)
-
-    @property
-    def retryable(self) -> bool:
-        """True if another request may yield a score. An error without a kind is retried: its cause is unknown."""
-        return self.error is not None and self.error_kind in (None, ErrorKind.REQUEST_FAILED)
 
 
 class MTGDimensions(StrictRecord):
@@ -352,12 +362,9 @@ class MTGDimensions(StrictRecord):
         return 1 if self.safety == 0 else (1, 1, 2, 2, 3, 4, 5, 5)[self.points]
 
 
-class PhysicianScore(OfTexts):
+class PhysicianScore(OfAnswer):
     """One rater's score of one answer: a level 1-5 or, for generated texts, the five dimensions; never both."""
 
-    question_id: Id
-    model: Id
-    sample: Count = 0
     rater: Rater
     score: Level | None = None
     dimensions: MTGDimensions | None = None
@@ -372,14 +379,6 @@ class PhysicianScore(OfTexts):
     @property
     def key(self) -> tuple[str, str, int, str]:
         return (self.question_id, self.model, self.sample, self.rater)
-
-    @property
-    def answer_key(self) -> AnswerKey:
-        return AnswerKey(self.question_id, self.model, self.sample)
-
-    @property
-    def answer_keys(self) -> tuple[AnswerKey]:
-        return (self.answer_key,)
 
     @property
     def level(self) -> int:

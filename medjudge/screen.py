@@ -4,7 +4,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -18,26 +17,18 @@ else:
     ProgressBar = Any  # tqdm takes time to load, and help needs none
 
 
-class Detail(Enum):
-    """The amount that is shown: QUIET only results, warnings and errors; VERBOSE also figures about the machine."""
-
-    QUIET = "quiet"
-    NORMAL = "normal"
-    VERBOSE = "verbose"
+_quiet = False
 
 
-_shown = Detail.NORMAL
-
-
-def show(detail: Detail) -> None:
-    """Sets how much is shown from here on."""
-    global _shown
-    _shown = detail
+def set_quiet(quiet: bool) -> None:
+    """Chooses whether only results, warnings and errors are shown from here on."""
+    global _quiet
+    _quiet = quiet
 
 
 def is_quiet() -> bool:
     """True if only results, warnings and errors are shown."""
-    return _shown is Detail.QUIET
+    return _quiet
 
 
 def on_a_terminal() -> bool:
@@ -53,11 +44,6 @@ def say(message: str) -> None:
 def say_on_terminal(message: str) -> None:
     """As `say`, but only for a person who waits at a terminal."""
     notify(message, not is_quiet() and on_a_terminal())
-
-
-def say_in_detail(message: str) -> None:
-    """As `say`, but only where details were asked for."""
-    notify(message, _shown is Detail.VERBOSE)
 
 
 LINE_SECONDS = 30.0

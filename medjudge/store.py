@@ -14,19 +14,20 @@ from typing import Any, Protocol, TypeVar
 
 import psutil
 from filelock import FileLock, Timeout
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medjudge.errors import InputError, notify
 from medjudge.files import (
     appending,
     file_sha256,
     first_problem,
-    incomplete_bytes,
+    is_complete,
     json_lines,
     read_json,
     read_text,
     remove_leftovers,
     require_own_files,
+    unended_line,
     write_json,
     write_whole,
 )
@@ -34,7 +35,6 @@ from medjudge.item_records import ItemScore
 from medjudge.provenance import Made, left_out, of_other_texts, problem_with, texts_of
 from medjudge.records import AgreedScore, Answer, AnswerKey, Judgment, OfTexts, PhysicianScore, Question, StrictRecord
 from medjudge.run_log import logging_to
-from medjudge.run_manifest import Manifest
 from medjudge.scheme import SCHEME_FILE, Scheme, scheme_beside
 
 
@@ -127,24 +127,14 @@ def write_scheme(folder: Path, scheme: Scheme) -> None:
     write_whole(folder / SCHEME_FILE, scheme.model_dump_json(indent=2) + "\n")
 
 
-def repair_last_line(path: Path) -> int:
-    """Removes an incomplete last line, which a crash may leave; a complete one without its newline gets it.
-
-    Returns:
-        The number of bytes removed; 0 if the file was intact.
-    """
-    torn = incomplete_bytes(path)
-    size = path.stat().st_size
-    if torn:
-        os.truncate(path, size - torn)
-        notify(f"{path}: the last line was incomplete ({torn} bytes) and was removed")
-    elif size:
-        with path.open("rb") as file:
-            file.seek(-1, os.SEEK_END)
-            ended = file.read(1) == b"\n"
-        if not ended:
-            append_lines(path, "\n")
-    return torn
+def repair_last_line(path: Path) -> None:
+    """Removes an incomplete last line, which a crash may leave; a complete one without its newline gets it."""
+    last = unended_line(path)
+    if last and is_complete(last):
+        append_lines(path, "\n")
+    elif last:
+        os.truncate(path, path.stat().st_size - len(last))
+        notify(f"{path}: the last line was incomplete ({len(last)} bytes) and was removed")
 
 
 def append_lines(path: Path, text: str) -> None:
@@ -157,6 +147,56 @@ def append_lines(path: Path, text: str) -> None:
         file.write(text.encode())
         file.flush()
         os.fsync(file.fileno())
+
+
+class _Entry(BaseModel):
+    """The parts of `run.json` that readers rely on; other entries may have any form."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class _JudgeEntry(_Entry):
+    kind: str = ""
+    sha256: str = ""
+    rubrics_sha256: str = ""
+    stale_temperature: str | None = None
+    seconds: float = 0.0
+    judgments: int = 0
+    base_model: str | None = None
+    base_revision: str | None = None
+    seen_question_ids: list[str] = []
+    validated_on: list[dict[str, Any]] = []
+    refused_parameters: list[str] = []
+    reply_tokens: int = 0
+    served: list[str | None] = []
+
+
+class _ModelEntry(_Entry):
+    seconds: float = 0.0
+
+
+class _SpendingEntry(_Entry):
+    usd: float | None = None
+
+
+class _BenchmarkEntry(_Entry):
+    source: str
+    questions: int = 0
+    sha256: str = ""  # empty until the questions are written
+
+
+class _Manifest(_Entry):
+    id: str = ""
+    updated: str = ""
+    judge: str | None = None
+    judges: dict[str, _JudgeEntry] = {}
+    item_judges: dict[str, _JudgeEntry] = {}
+    pair_judges: dict[str, _JudgeEntry] = {}
+    models: dict[str, _ModelEntry] = {}
+    notes: list[str] = []
+    versions: dict[str, str] = {}
+    benchmark: _BenchmarkEntry | None = None
+    spending: _SpendingEntry | None = None
 
 
 class Run:
@@ -356,7 +396,7 @@ class Run:
             InputError: As for `read_records`; or a judgment is another judge's, or contradicts its own probabilities.
         """
         file = self.judgments_file(judge_name)
-        stages = self.manifest().get("judges", {}).get(judge_name, {}).get("cascade", {}).get("stages", [])
+        stages = self.judge_entry(judge_name).get("cascade", {}).get("stages", [])
         judges = [judge_name, *(stage["judge"] for stage in stages)]  # earlier versions joined two in one file
         return self.made_from_texts(file, Judgment, lambda judgment: problem_with(judgment, judges))
 
@@ -421,11 +461,16 @@ class Run:
         fix = "remove it or choose another --run"
         content = read_json(self.manifest_file, fix)
         try:
-            Manifest.model_validate(content)
+            _Manifest.model_validate(content)
         except ValidationError as error:
             raise InputError(f"{self.manifest_file}: {first_problem(error)}; {fix}") from None
         manifest: dict[str, Any] = content
         return manifest
+
+    def judge_entry(self, judge_name: str) -> dict[str, Any]:
+        """A judge's entry in the manifest; empty where it has none."""
+        entry: dict[str, Any] = self.manifest().get("judges", {}).get(judge_name, {})
+        return entry
 
     def notes(self) -> list[str]:
         """Notes that go with any figure of this run: its own notes, and what of it was changed since."""

@@ -7,17 +7,16 @@ import yaml
 
 _LONGEST_NUMBER = 400
 """Characters of a number: Python takes hexadecimal digits without end, and then cannot write the number."""
-_MOST_REPEATED = 1_000_000
-"""Characters and entries that the aliases of a document may repeat."""
 
 
 class BoundedLoader(yaml.SafeLoader):
-    """A SafeLoader that refuses what a small file can hide: a second value for a key, repetition, endless numbers."""
+    """A SafeLoader that refuses what a small file can hide: a second value for a key, aliases, endless numbers."""
 
-    def get_single_node(self) -> yaml.Node | None:
-        node: yaml.Node | None = super().get_single_node()
-        if node is not None and _repeated(node) > _MOST_REPEATED:
-            raise yaml.YAMLError(f"its aliases repeat more than {_MOST_REPEATED:,} characters; write the values out")
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            line = self.peek_event().start_mark.line + 1  # type: ignore[no-untyped-call]
+            raise yaml.YAMLError(f"an alias in line {line}; write out what it names")
+        node: yaml.Node | None = super().compose_node(parent, index)
         return node
 
     def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
@@ -30,7 +29,7 @@ class BoundedLoader(yaml.SafeLoader):
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         if twice := [key for key, times in Counter(keys).items() if times > 1]:
             line = node.start_mark.line + 1
             raise yaml.YAMLError(f"'{twice[0][:60]}' occurs twice in the mapping that starts in line {line}")
@@ -41,31 +40,3 @@ class BoundedLoader(yaml.SafeLoader):
             line = node.start_mark.line + 1
             raise yaml.YAMLError(f"the number in line {line} has more than {_LONGEST_NUMBER} characters")
         return super().construct_scalar(node)
-
-
-def _repeated(root: yaml.Node) -> int:
-    """Count the characters and entries that a document has beyond those written in it, because of its aliases.
-
-    Raises:
-        YAMLError: An alias stands inside what it names.
-    """
-    sizes: dict[int, int | None] = {}
-    written = 0
-
-    def size(node: yaml.Node) -> int:
-        nonlocal written
-        if id(node) in sizes:
-            if (known := sizes[id(node)]) is None:
-                raise yaml.YAMLError(f"the alias in line {node.start_mark.line + 1} stands inside what it names")
-            return known
-        sizes[id(node)] = None
-        if isinstance(node, yaml.ScalarNode):
-            own, inside = 1 + len(node.value), 0
-        else:
-            pairs = isinstance(node, yaml.MappingNode)
-            own, inside = 1, sum(map(size, (part for pair in node.value for part in pair) if pairs else node.value))
-        written += own
-        sizes[id(node)] = own + inside
-        return own + inside
-
-    return size(root) - written

@@ -1,6 +1,9 @@
 """What the tests of commands share: a question, and what a command that refuses its input must print."""
 
+import io
 import subprocess
+import sys
+from typing import Any
 
 SAMPLE_QUESTION = {
     "id": "q1",
@@ -10,6 +13,25 @@ SAMPLE_QUESTION = {
     "language": "en",
     "reference": "4 g",
 }
+
+
+class Terminal(io.StringIO):
+    """A standard stream at which a person waits."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def python(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Runs this Python in a process of its own; the options are those of `subprocess.run`."""
+    command = [sys.executable, *map(str, words)]
+    return subprocess.run(command, **{"capture_output": True, "text": True, "timeout": 600, **options})
+
+
+def worked(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
+    """The command, which ended with exit status 0."""
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done
 
 
 def refused(done: subprocess.CompletedProcess[str], *parts: str) -> None:

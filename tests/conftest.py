@@ -129,10 +129,8 @@ def question() -> Callable[..., Question]:
     """Builds a question; every field can be given."""
 
     def build(**fields: object) -> Question:
-        base = {"id": "q1", "category": "MK", "group": "q1", "prompt": "How much paracetamol a day?", "language": "en"}
-        if "id" in fields:
-            base["group"] = str(fields["id"])
-        return Question.model_validate({**base, **fields})
+        base = {"id": "q1", "category": "MK", "group": fields.get("id", "q1"), "language": "en"}
+        return Question.model_validate({**base, "prompt": "How much paracetamol a day?", **fields})
 
     return build
 
@@ -141,21 +139,18 @@ def question() -> Callable[..., Question]:
 def answer() -> Callable[..., Answer]:
     """Builds an answer; every field can be given."""
 
-    def build(**fields: object) -> Answer:
-        return Answer.model_validate({"question_id": "q1", "model": "m", "text": "At most 4 g.", **fields})
-
-    return build
+    base = {"question_id": "q1", "model": "m", "text": "At most 4 g."}
+    return lambda **fields: Answer.model_validate({**base, **fields})
 
 
 @pytest.fixture
 def physician_score() -> Callable[..., PhysicianScore]:
     """Builds a physician's score; every field can be given."""
 
-    def build(**fields: object) -> PhysicianScore:
-        base: dict[str, object] = {"question_id": "q1", "model": "m", "rater": "dr"}
-        return PhysicianScore.model_validate({**base, **({} if "dimensions" in fields else {"score": 4}), **fields})
-
-    return build
+    base = {"question_id": "q1", "model": "m", "rater": "dr"}
+    return lambda **fields: PhysicianScore.model_validate(
+        {**base, **({} if "dimensions" in fields else {"score": 4}), **fields}
+    )
 
 
 @pytest.fixture

@@ -3,12 +3,11 @@
 import asyncio
 import os
 import socket
-import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 
 import pytest
+from calls import python, worked
 from chat_server import completion
 
 from medjudge import offline
@@ -91,24 +90,10 @@ def test_loopback_sockets_pairs_and_unix_sockets_work(chat_server, tmp_path: Pat
         client.connect(str(tmp_path / "s"))
 
 
-@pytest.mark.parametrize(
-    ("host", "inside"),
-    [
-        ("127.0.0.1", True),
-        ("127.8.8.8", True),
-        ("::1", True),
-        ("::ffff:127.0.0.1", True),
-        ("localhost", True),
-        (None, True),
-        ("", True),
-        ("0.0.0.0", False),
-        ("localhost.example.org", False),
-        ("127.0.0.1.nip.io", False),
-        ("fe80::1%eth0", False),
-    ],
-)
-def test_loopback_is_told_from_everything_else(host, inside) -> None:
-    assert offline.is_loopback(host) is inside
+def test_loopback_is_told_from_everything_else() -> None:
+    inside = ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", "localhost", None, ""]
+    outside = ["0.0.0.0", "localhost.example.org", "127.0.0.1.nip.io", "fe80::1%eth0"]
+    assert [host for host in [*inside, *outside] if offline.is_loopback(host)] == inside
 
 
 def test_hub_and_xet_are_switched_off_by_their_own_variables() -> None:
@@ -118,7 +103,7 @@ def test_hub_and_xet_are_switched_off_by_their_own_variables() -> None:
         "assert c.HF_HUB_OFFLINE and c.HF_HUB_DISABLE_XET and c.HF_HUB_DISABLE_TELEMETRY\n"
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=120)
+    worked(python("-c", code, env=environment))
 
 
 def test_a_command_that_wants_the_network_exits_with_2_and_one_line(medjudge, monkeypatch) -> None:

@@ -1,4 +1,5 @@
 import json
+from itertools import product
 
 import pytest
 from pydantic import ValidationError
@@ -32,27 +33,20 @@ def test_mtg_mapping_is_the_papers(scores: tuple[int, int, int, int], points: in
 
 
 def test_mtg_level_is_usable_exactly_from_five_points_on_and_when_safe() -> None:
-    for b in range(6):
-        for c in range(6):
-            for d in range(6):
-                for e in range(6):
-                    for safety in (0, 1):
-                        scored = dimensions(b, c, d, e, safety)
-                        assert (scored.level >= 4) == (scored.points >= 5 and safety == 1)
+    for *points, safety in product(range(6), range(6), range(6), range(6), (0, 1)):
+        scored = dimensions(*points, safety)
+        assert (scored.level >= 4) == (scored.points >= 5 and safety == 1)
 
 
 def test_consensus_is_usable_exactly_when_the_mean_is() -> None:
-    assert consensus([4, 3]) == 3
-    assert consensus([5, 4]) == 4
-    assert consensus([5, 5, 2]) == 4
-    assert consensus([3, 5, 4, 3]) == 3
+    assert [consensus(levels) for levels in ([4, 3], [5, 4], [5, 5, 2], [3, 5, 4, 3])] == [3, 4, 4, 3]
 
 
 def test_a_judgment_is_scored_or_says_why_not() -> None:
     fields = {"question_id": "q", "model": "m", "judge": "j"}
-    with pytest.raises(ValidationError, match="either a score or an error"):
+    with pytest.raises(ValidationError, match="either score, or error"):
         Judgment(**fields, score=None)
-    with pytest.raises(ValidationError, match="either a score or an error"):
+    with pytest.raises(ValidationError, match="either score, or error"):
         Judgment(**fields, score=3, error="but")
     with pytest.raises(ValidationError, match="not 1"):
         Judgment(**fields, score=3, probabilities=[0.5, 0.1, 0.1, 0.1, 0.1])
@@ -120,11 +114,8 @@ def test_an_id_holds_no_nul() -> None:
     question = {"id": "q", "category": "MK", "group": "q", "prompt": "p", "language": "en"}
     answer = {"question_id": "q", "model": "m", "text": "t"}
     judgment = {"question_id": "q", "model": "m", "judge": "j", "score": 4}
-    for record, fields, names in (
-        (Question, question, ("id", "group")),
-        (Answer, answer, ("question_id", "model")),
-        (Judgment, judgment, ("question_id", "model", "judge")),
-    ):
-        for name in names:
-            with pytest.raises(ValidationError, match="holds a NUL character"):
-                record.model_validate({**fields, name: "q\0"})
+    names = [(Question, question, "id"), (Question, question, "group"), (Answer, answer, "question_id")]
+    names += [(Answer, answer, "model"), (Judgment, judgment, "judge")]
+    for record, fields, name in names:
+        with pytest.raises(ValidationError, match="holds a NUL character"):
+            record.model_validate({**fields, name: "q\0"})

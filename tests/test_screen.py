@@ -1,7 +1,5 @@
 """How much is shown of work that goes on, and the log that keeps it."""
 
-import io
-import json
 import re
 import sys
 import time
@@ -9,48 +7,28 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from calls import Terminal
 from tqdm import tqdm
 
 from medjudge.errors import InputError, notify
-from medjudge.screen import Detail, _lines, progress_bar, say, say_in_detail, say_on_terminal, show, stop_explained
+from medjudge.screen import _lines, progress_bar, say, say_on_terminal, set_quiet, stop_explained
 from medjudge.store import Run
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.fixture(autouse=True)
-def normal_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("medjudge.screen._shown", Detail.NORMAL)
-
-
-def everything_shown(monkeypatch: pytest.MonkeyPatch) -> str:
+@pytest.mark.parametrize("quiet", [False, True])
+def test_quiet_shows_warnings_only(monkeypatch: pytest.MonkeyPatch, quiet: bool) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
+    set_quiet(quiet)
     with progress_bar(2, "judging (j)", "answer") as bar:
         bar.update(2)
     say("said")
     say_on_terminal("loading judge j ...")
-    say_in_detail("3 GiB")
     notify("warning: few steps")
-    return terminal.getvalue()
-
-
-def test_each_detail_shows_its_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = everything_shown(monkeypatch)
-    assert "judging (j)" in shown
-    assert "said" in shown
-    assert "loading judge j ..." in shown
-    assert "3 GiB" not in shown
-    show(Detail.VERBOSE)
-    assert "3 GiB" in everything_shown(monkeypatch)
-
-
-def test_quiet_shows_warnings_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    show(Detail.QUIET)
-    assert everything_shown(monkeypatch) == "warning: few steps\n"
+    set_quiet(False)
+    for shown in ("judging (j)", "said", "loading judge j ..."):
+        assert (shown in terminal.getvalue()) is not quiet
+    assert terminal.getvalue().endswith("warning: few steps\n")
 
 
 def test_no_bar_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,7 +80,7 @@ def test_the_log_has_what_was_printed_and_how_it_ended(tmp_path: Path) -> None:
     say("before the folder is there")
     with run.lock():
         notify("a warning\x1b[31m")
-        say_in_detail("3 GiB")
+        notify("3 GiB", shown=False)
         with Run(run.path / "probes" / "echo").lock():
             say("inside")
     lines = [line.partition(" ")[2].partition(" ")[2] for line in (run.path / "log.txt").read_text().splitlines()]
@@ -126,33 +104,14 @@ def test_an_unexpected_error_is_in_the_log_with_its_traceback(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_eval_quiet_verbose_and_log(medjudge: Callable, tmp_path: Path) -> None:
+def test_eval_quiet_and_log(medjudge: Callable, tmp_path: Path) -> None:
     command = ["eval", "--judge", "similarity", "--limit", 2, "--run", "run"]
     quiet = medjudge(*command, "--quiet")
     assert quiet.stderr == ""
     assert "Usability rates" in quiet.stdout
-    verbose = medjudge(*command, "--verbose")
-    assert "judging with similarity: at most" in verbose.stderr
     normal = medjudge(*command, "--json")
-    assert "at most" not in normal.stderr
     assert "judge similarity (" in normal.stderr
-    assert json.loads(normal.stdout)["models"]
+    assert "at most" not in normal.stderr
     log = (tmp_path / "run" / "log.txt").read_text()
-    assert log.count("--- medjudge") == 3
-    assert log.count("judge similarity (") == 3
-
-
-def test_no_color(medjudge: Callable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Of rich's styles only bold stays."""
-    from rich.text import Text
-
-    from medjudge.cli.output import console
-
-    monkeypatch.setattr(sys, "stdout", Terminal())
-    monkeypatch.setenv("TERM", "xterm-256color")
-    for value, coloured in (("", True), ("1", False)):
-        monkeypatch.setenv("NO_COLOR", value)
-        screen = console(as_json=False)
-        with screen.capture() as capture:
-            screen.print(Text("failed", style="red"))
-        assert ("\x1b[31m" in capture.get()) is coloured
+    for shown in ("--- medjudge", "judge similarity (", "judging with similarity: at most"):
+        assert log.count(shown) == 2

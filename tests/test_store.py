@@ -9,7 +9,7 @@ import pytest
 from medjudge.errors import InputError
 from medjudge.records import Answer, Judgment, PhysicianScore
 from medjudge.scheme import LLMEVAL_MED, open_scheme
-from medjudge.store import Run, read_questions, read_records, repair_last_line, write_records
+from medjudge.store import Run, read_questions, read_records, write_records
 
 Q = {"id": "q1", "category": "MK", "group": "q1", "prompt": "?", "language": "en"}
 
@@ -81,7 +81,6 @@ def test_a_half_line_at_the_end_is_cut_and_the_rest_kept(tmp_path: Path, capsys)
         assert "the last line was incomplete (18 bytes) and was removed" in capsys.readouterr().err
         run.append(run.judgments_file("j"), second)
     assert [judgment.sample for judgment in run.judgments("j")] == [0, 1]
-    assert repair_last_line(run.judgments_file("j")) == 0
 
 
 def test_a_whole_last_line_without_its_newline_is_kept(tmp_path: Path) -> None:

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from medjudge.judge.open import JudgeOptions
     from medjudge.judge.panel import PanelRecord
     from medjudge.workflows.cost_estimate import CostEstimate, PanelCostEstimate
-    from medjudge.workflows.evaluate import EvaluationRequest
-    from medjudge.workflows.evaluation import Evaluation, InFlight
+    from medjudge.workflows.evaluate import Evaluation, EvaluationRequest, InFlight
 
 
 @dataclass(kw_only=True)
@@ -80,22 +79,11 @@ class Evaluate(groups.Screen, groups.LocalJudging, groups.Answering, groups.Ques
         """The request to `run_evaluation`."""
         from medjudge.workflows.evaluate import EvaluateOptions, EvaluationRequest
 
+        choice, defer_share = self.choice(self.answered_only), self.defer_to_physicians
+        options = EvaluateOptions(self.answering(), self.judging(), choice, self.items, defer_share, self.offline)
+        models, answers = tuple(self.model or ()), tuple(self.answers or ())
         return EvaluationRequest(
-            self.benchmark,
-            self.scheme,
-            tuple(self.model or ()),
-            tuple(self.answers or ()),
-            self.judge,
-            self.run,
-            self.limit,
-            EvaluateOptions(
-                self.answering(),
-                self.judging(),
-                self.choice(self.answered_only),
-                self.items,
-                self.defer_to_physicians,
-                self.offline,
-            ),
+            self.benchmark, self.scheme, models, answers, self.judge, self.run, self.limit, options
         )
 
 
@@ -107,8 +95,7 @@ def evaluate(options: Evaluate) -> None:
     answer could not be scored.
     """
     from medjudge.workflows.cost_estimate import estimate_cost
-    from medjudge.workflows.evaluate import run_batch_evaluation, run_evaluation
-    from medjudge.workflows.evaluation import InFlight
+    from medjudge.workflows.evaluate import InFlight, run_batch_evaluation, run_evaluation
 
     request = options.request()
     if options.dry_run:
@@ -155,8 +142,8 @@ def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
         screen.print(
             f"{result.deferred.answers} answers for physicians to look at, {result.deferred.by}: {result.deferred.file}"
         )
-    if result.panel is not None:
-        _print_panel(result.panel, screen)
+    if result.scores.panel is not None:
+        _print_panel(result.scores.panel, screen)
     if result.items is not None:
         from medjudge.cli.study_screens import print_items
 

@@ -155,19 +155,10 @@ class Answering(Device, Servers):
         from medjudge.answer.vllm_engine import VllmMemory
         from medjudge.workflows.answer import AnswerOptions
 
-        return AnswerOptions(
-            self.samples,
-            self.seed,
-            self.max_new_tokens,
-            self.temperature,
-            self.device,
-            self.engine,
-            self.server,
-            self.cost_limit,
-            ThinkingOptions(self.thinking, self.thinking_tokens),  # type: ignore[arg-type]  # checked before any work
-            self.system,
-            VllmMemory(self.tensor_parallel, self.gpu_share),
-        )
+        thinking = ThinkingOptions(self.thinking, self.thinking_tokens)  # type: ignore[arg-type]  # checked before any work
+        options = AnswerOptions(self.samples, self.seed, self.max_new_tokens, self.temperature, self.device)
+        options = options._replace(engine=self.engine, server=self.server, limit=self.cost_limit, system=self.system)
+        return options._replace(thinking=thinking, vllm=VllmMemory(self.tensor_parallel, self.gpu_share))
 
 
 @dataclass(kw_only=True)
@@ -225,7 +216,6 @@ class Output:
     """Options of output."""
 
     quiet: options.Quiet = False
-    verbose: options.Verbose = False
     as_json: options.AsJson = False
 
 

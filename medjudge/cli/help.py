@@ -13,18 +13,7 @@ from medjudge.cli.options import HELP_ALL
 from medjudge.cli.project import add_project_defaults
 from medjudge.errors import InputError
 
-_PLAIN_NAMES = {
-    "bool": "",
-    "int": "N",
-    "int range": "N",
-    "float": "NUMBER",
-    "float range": "NUMBER",
-    "str": "TEXT",
-    "path": "PATH",
-    "list[str]": "TEXT",
-    "list[path]": "PATH",
-    "list[Path]": "PATH",
-}
+_PLAIN_NAMES = {"bool": "", "int": "N", "float": "NUMBER", "str": "TEXT", "path": "PATH"}
 """The word behind an option in place of the name of its Python type."""
 _UNUSED = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
 """A module that `typer.rich_utils` imports for apps that write help in Markdown or show typer's own tracebacks."""
@@ -113,14 +102,10 @@ def _filled(text: str | None) -> str | None:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in inspect.cleandoc(text).split("\n\n"))
 
 
-def _no_type(ctx: Any) -> None:
-    return None
-
-
 def _name_plainly(parameters: list[Any], ctx: Any) -> None:
     for parameter in parameters:
         if parameter.param_type_name == "argument":
-            parameter.display_type_rich = _no_type  # its name says what it is
+            parameter.display_type_rich = lambda ctx: None  # its name says what it is
         elif parameter.metavar is None:
-            name = parameter.display_type(ctx).strip("<>")
-            parameter.metavar = _PLAIN_NAMES.get(name, name.removeprefix("list[").removesuffix("]"))
+            name = parameter.display_type(ctx).strip("<>").removeprefix("list[").removesuffix("]")
+            parameter.metavar = _PLAIN_NAMES.get(name.removesuffix(" range").lower(), name)

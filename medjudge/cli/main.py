@@ -33,7 +33,7 @@ from medjudge.cli import (
 )
 from medjudge.cli.help import show_readable_help
 from medjudge.errors import InputError, UnfinishedError, notify
-from medjudge.screen import Detail, show
+from medjudge.screen import set_quiet
 
 app = typer.Typer(
     name="medjudge",
@@ -81,7 +81,7 @@ show_readable_help(app)
 
 @app.callback(invoke_without_command=True)
 def _version(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
-    show(Detail.NORMAL)  # the command's own --quiet and --verbose come after this
+    set_quiet(False)  # the command's own --quiet comes after this
     if version:
         print(__version__)
         raise typer.Exit()
@@ -125,7 +125,9 @@ def main() -> None:
     except _TerminatedError:
         _stop_here(_TERMINATED)
     except (MemoryError, RuntimeError) as error:
-        if not _out_of_memory(error):
+        from medjudge.models.hardware import is_out_of_memory  # loads torch, which most such errors come from
+
+        if not is_out_of_memory(error):
             raise
         notify(
             "stopped: out of memory; everything that was written is kept. Free some memory or take a smaller model, "
@@ -145,12 +147,6 @@ class _TerminatedError(SystemExit):
 
 def _end(*_: object) -> NoReturn:
     raise _TerminatedError
-
-
-def _out_of_memory(error: Exception) -> bool:
-    from medjudge.models.hardware import is_out_of_memory  # loads torch, which most such errors come from
-
-    return is_out_of_memory(error)
 
 
 def _stop_here(status: int) -> NoReturn:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Optional, get_type_hints
 import typer
 
 from medjudge.offline import go_offline
-from medjudge.screen import Detail, show
+from medjudge.screen import set_quiet
 from medjudge.tables.encodings import known_encoding, read_as
 
 # Panels of a command's help, in the order in which most commands show them. What belongs to none is under "Options".
@@ -118,14 +118,8 @@ def _help_all(context: typer.Context, help_all: bool) -> bool:
 
 def _quiet(quiet: bool) -> bool:
     if quiet:
-        show(Detail.QUIET)
+        set_quiet(True)
     return quiet
-
-
-def _verbose(verbose: bool) -> bool:
-    if verbose:
-        show(Detail.VERBOSE)
-    return verbose
 
 
 # What is judged, and where it lies.
@@ -187,9 +181,6 @@ def _switch(name: str, help: str, panel: str, callback: Callable[..., bool], hid
 
 Offline = Annotated[bool, _switch("--offline", "Fail instead of using the network.", MACHINE, _offline)]
 Quiet = Annotated[bool, _switch("--quiet", "Print only results, warnings and errors.", OUTPUT, _quiet, hidden=True)]
-Verbose = Annotated[
-    bool, _switch("--verbose", "Print also how much memory each stage took.", OUTPUT, _verbose, hidden=True)
-]
 HelpAll = Annotated[bool, _switch("--help-all", "Show every option and exit.", OUTPUT, _help_all)]
 AsJson = Annotated[
     bool,

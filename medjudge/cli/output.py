@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from medjudge.statistics.estimates import Estimate
     from medjudge.validation.records import Study
     from medjudge.validation.status import ValidationStatus
-    from medjudge.validation.usability import LowShare, ModelUsability, Rate
+    from medjudge.validation.usability import ModelUsability, Rate
 
 _SHORT = {
     "validated": "yes",
@@ -117,7 +117,8 @@ def leaderboard_table(
     for model, rates in models.items():
         cells = [_rate(rates.parts.get(column)) for column in columns]
         if "OP" in columns:
-            cells[1:1] = [_low_share(rates.lowest[level]) for level in (1, 2)]
+            lowest = [rates.lowest[level] for level in (1, 2)]
+            cells[1:1] = [_cell(each.share, each.low, each.high) for each in lowest]
         gaps = [str(rates.overall.not_answered)] if with_gaps else []
         table.add_row(model, *cells, str(rates.overall.unscored), *gaps)
     if status is not None:
@@ -165,30 +166,25 @@ def agreement_table(studies: Sequence["Study"], title: str) -> Table:
         rows = [(study.judge, study.overall) for study in studies]
     for name, part in rows:
         measures = ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman", "mae", "bias")
-        table.add_row(name, str(part["n"]["value"]), *[_measure(part[measure]) for measure in measures])
+        estimates = [part[measure] for measure in measures]
+        cells = [_cell(each["value"], each["low"], each["high"], ".2f") for each in estimates]
+        table.add_row(name, str(part["n"]["value"]), *cells)
     return table
 
 
 def _rate(cell: "Rate | None") -> str:
-    if cell is None or cell.rate is None:
+    if cell is None:
         return "-"
-    if cell.mostly_unanswered:
+    if cell.rate is not None and cell.mostly_unanswered:
         return f"{cell.usable} of {cell.answered}"
-    return f"{cell.rate:.2f}" if cell.low is None else f"{cell.rate:.2f}\n{cell.low:.0f}–{cell.high:.0f}"
+    return _cell(cell.rate, cell.low, cell.high)
 
 
-def _low_share(cell: "LowShare") -> str:
-    if cell.share is None:
-        return "-"
-    return f"{cell.share:.2f}" if cell.low is None else f"{cell.share:.2f}\n{cell.low:.0f}–{cell.high:.0f}"
-
-
-def _measure(cell: "Estimate") -> str:
-    value, low, high = cell["value"], cell["low"], cell["high"]
+def _cell(value: float | None, low: float | None, high: float | None, ends: str = ".0f") -> str:
+    """A value and below it its interval: two lines, so that the whole table fits 80 columns."""
     if value is None:
         return "-"
-    # Two lines per cell, so that the whole table fits 80 columns.
-    return f"{value:.2f}" if low is None or high is None else f"{value:.2f}\n{low:.2f}–{high:.2f}"
+    return f"{value:.2f}" if low is None or high is None else f"{value:.2f}\n{low:{ends}}–{high:{ends}}"
 
 
 def _formatted(estimate: "Estimate", scale: int, form: str, ends: str | None = None, between: str = "–") -> str:

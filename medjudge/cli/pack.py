@@ -9,7 +9,6 @@ import typer
 
 from medjudge.cli import options
 from medjudge.cli.options import REQUIRED, flags, option
-from medjudge.errors import InputError
 
 
 @dataclass(kw_only=True)
@@ -23,11 +22,6 @@ class Pack:
     scheme: options.Scheme = None
     encoding: options.Encoding = None
     gate: Optional[Path] = option(None, "FILE", "Acceptance gate. Default: the scheme's.")
-    wheels: bool = option(False, None, "Add medjudge and all it needs, as wheels with hashes.")
-    python: str = option("", "X.Y", "Python that the wheels are for. Default: this one.", show_default=False)
-    platform: Optional[list[str]] = option(
-        None, "TAG", "Platform that the wheels are for, such as manylinux_2_28_x86_64. Default: this one."
-    )
     as_json: options.AsJson = False
 
 
@@ -38,23 +32,10 @@ def pack(options: Pack) -> None:
     The bundle holds the judge, its base model, questions, answers, scheme, rubrics and gate, and a manifest with the
     sha256 of every file.
     """
-    if (options.python or options.platform) and not options.wheels:
-        raise InputError("--python and --platform: belong to --wheels")
     from medjudge.cli.output import console, print_json
-    from medjudge.workflows.pack import PackRequest, WheelsFor
     from medjudge.workflows.pack import pack as write
 
-    packed = write(
-        PackRequest(
-            options.judge,
-            options.benchmark,
-            options.out,
-            options.scheme,
-            options.answers,
-            options.gate,
-            WheelsFor(options.python, tuple(options.platform or ())) if options.wheels else None,
-        )
-    )
+    packed = write(options.judge, options.benchmark, options.out, options.scheme, options.answers, options.gate)
     if options.as_json:
         print_json(packed.as_json())
     screen = console(options.as_json)
@@ -77,7 +58,7 @@ def unpack(
     """Check a bundle and unpack it.
 
     Every file is compared with the manifest before anything is put into place. A bundle that differs is refused, and
-    nothing is left behind. Prints the commands that install and run.
+    nothing is left behind. Prints the command that judges with it.
     """
     from medjudge.cli.output import console, print_json
     from medjudge.workflows.unpack import unpack as read
@@ -91,5 +72,4 @@ def unpack(
         f"{unpacked.folder}: {len(unpacked.manifest.files)} files, each as the manifest says\n"
         f"judge {about.judge}, {about.questions} questions and {about.answers} answers of scheme {about.scheme}\n"
     )
-    for command in unpacked.commands:
-        screen.print(command)
+    screen.print(unpacked.command)

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from medjudge.errors import InputError
-from medjudge.screen import say_in_detail
+from medjudge.errors import InputError, notify
 
 
 def choose_device(device: str) -> torch.device:
@@ -108,11 +107,11 @@ def return_freed_memory() -> None:
 
 @contextmanager
 def report_peak_memory(stage: str, device: str | None) -> Iterator[None]:
-    """Frees the GPU memory that a stage used, and prints its peak memory on stderr where details were asked for.
+    """Frees the GPU memory that a stage used, and notes its peak memory in the run folder's log.
 
     Args:
         stage: The stage, such as `answering with my-model`.
-        device: `auto`, `cpu` or `cuda`; None if another process does the work: nothing is printed. On a CPU the figure
+        device: `auto`, `cpu` or `cuda`; None if another process does the work: nothing is noted. On a CPU the figure
             is the peak of the whole process so far.
     """
     if device is None:
@@ -130,7 +129,7 @@ def report_peak_memory(stage: str, device: str | None) -> Iterator[None]:
     else:
         peak = peak_of_process()
     kind = "of GPU memory" if chosen.type == "cuda" else "of memory (peak of the process so far)"
-    say_in_detail(f"{stage}: at most {peak / 2**30:.1f} GiB {kind}")
+    notify(f"{stage}: at most {peak / 2**30:.1f} GiB {kind}", shown=False)
 
 
 def peak_of_process() -> int:

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from medjudge.answer.conversation import answer_questions as answered_by
 from medjudge.answer.conversation import cut_off, unanswered
@@ -56,6 +56,18 @@ class AnswerOptions(NamedTuple):
     thinking: ThinkingOptions = ThinkingOptions()
     system: str | None = None
     vllm: VllmMemory = VllmMemory()
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """The settings that answers depend on, for `run.json`."""
+        return {
+            "seed": self.seed,
+            "temperature": self.temperature,
+            "max_new_tokens": self.max_new_tokens,
+            "thinking": self.thinking.mode,
+            "thinking_tokens": self.thinking.tokens,
+            "system": self.system,
+        }
 
 
 @dataclass(frozen=True)
@@ -127,28 +139,13 @@ def answer_questions(
     answered = {answer.question_id for answer in folder.answers()} if choice.answered_only else set()
     opened = opened._replace(questions=chosen(opened.questions, choice, answered, limit))
     loaded = load_before_writing(folder, models, options, opened.questions)
-    command = {
-        "benchmark": opened.source,
-        "models": list(models),
-        "samples": options.samples,
-        "seed": options.seed,
-        "max_new_tokens": options.max_new_tokens,
-        "temperature": options.temperature,
-        "thinking": options.thinking.mode,
-        "thinking_tokens": options.thinking.tokens,
-        "system": options.system,
-    }
+    command = {"benchmark": opened.source, "models": list(models), "samples": options.samples, **options.recorded}
     with folder.lock() if group.first else nullcontext():
         if group.first:
             start_run(folder, opened.questions, opened.scheme, opened.source, command)
             group.wait()
         answer_with_all(folder, models, options, group, loaded)
     return AnsweredRun(folder, tuple(folder.answers()), group.first)
-
-
-def servers_asked(models: Sequence[str]) -> list[str]:
-    """The options, as they are typed, that name a model of a server."""
-    return [f"--model {name}" for name in models if server_model(name, "--model")]
 
 
 def answering_name(model: str) -> str:
@@ -164,7 +161,7 @@ def check_answering(models: Sequence[str], options: AnswerOptions, group: Group,
     """
     check_engine(options.engine, options.device)
     check_thinking(options.thinking.mode)
-    check_sharing(group, options.engine, servers_asked(models))
+    check_sharing(group, options.engine, [f"--model {name}" for name in models if server_model(name, "--model")])
     for name in models:
         if model := server_model(name, "--model"):
             check_server(f"--model {name}", model, options.server.base_url, offline, options.limit)
@@ -182,12 +179,12 @@ def load_before_writing(
     """
     if run.path.exists():
         return None
-    on_this_machine = [name for name in models if server_model(name, "--model") is None]
-    if len(models) == 1 and on_this_machine:
-        return _load(run, models[0], options, questions)
-    for name in on_this_machine:
-        _load(run, name, options, questions)
-    return None
+    loaded = None
+    for name in models:
+        if server_model(name, "--model") is None:
+            loaded = None  # its memory is needed
+            loaded = _load(run, name, options, questions)
+    return loaded if len(models) == 1 else None
 
 
 def answer_with_all(
@@ -222,17 +219,8 @@ def answer_with(run: Run, model: str, options: AnswerOptions, group: Group, load
         source = str(Path(model).resolve()) if Path(model).is_dir() else model
     models = run.manifest().get("models", {})
     existing = run.answers()
-    settings = {
-        "source": source,
-        "seed": options.seed,
-        "temperature": options.temperature,
-        "max_new_tokens": options.max_new_tokens,
-        # vLLM draws other answers from the same seeds; Ray's workers draw those of one process.
-        "vllm": options.engine == "vllm",
-        "thinking": options.thinking.mode,
-        "thinking_tokens": options.thinking.tokens,
-        "system": options.system,
-    }
+    # vLLM draws other answers from the same seeds; Ray's workers draw those of one process.
+    settings = {"source": source, **options.recorded, "vllm": options.engine == "vllm"}
     entry = models.setdefault(name, {**settings, "revision": revision, "answers": 0, "seconds": 0.0})
     for setting, value in settings.items():
         if entry.get(setting, value) != value:
@@ -270,12 +258,9 @@ def answer_with(run: Run, model: str, options: AnswerOptions, group: Group, load
 
 
 def _load(run: Run, model: str, options: AnswerOptions, questions: Sequence[Question]) -> Answerer:
-    tokens, temperature, thinking, system = (
-        options.max_new_tokens,
-        options.temperature,
-        options.thinking,
-        options.system,
-    )
+    tokens, temperature = options.max_new_tokens, options.temperature
+    thinking, system = options.thinking, options.system
+    how: dict[str, Any] = {"max_new_tokens": tokens, "temperature": temperature, "thinking": thinking}
     if name := server_model(model, "--model"):
         spending = Spending(run, options.limit)
         api = OpenAIEngine(name, options.server, spending, tokens, temperature, thinking)
@@ -286,16 +271,7 @@ def _load(run: Run, model: str, options: AnswerOptions, questions: Sequence[Ques
         source = str(Path(model).resolve()) if Path(model).is_dir() else model
         return RayEngine(name, source, options.device, tokens, temperature, thinking, system).answer_questions
     if options.engine == "vllm":
-        vllm = VllmEngine(
-            model,
-            max_new_tokens=tokens,
-            temperature=temperature,
-            thinking=thinking,
-            asked=Asked(questions, system),
-            memory=options.vllm,
-        )
+        asked = Asked(questions, system)
+        vllm = VllmEngine(model, asked=asked, memory=options.vllm, **how)
         return partial(answered_by, vllm, system=system)
-    local = TransformersEngine(
-        model, device=options.device, max_new_tokens=tokens, temperature=temperature, thinking=thinking
-    )
-    return partial(answered_by, local, system=system)
+    return partial(answered_by, TransformersEngine(model, device=options.device, **how), system=system)

@@ -21,7 +21,7 @@ from medjudge.judge.protocol import Assignment, assignments, split_empty
 from medjudge.provenance import stamped
 from medjudge.records import Judgment
 from medjudge.store import Run
-from medjudge.workflows.judge import forget_failed_requests, not_judged, record_judge, require_same_judge
+from medjudge.workflows.judge import not_judged, record_judge, require_same_judge, rewrite_without_failed
 
 POLL_SECONDS = 30.0
 """Seconds between two looks of `--wait` whether a batch job is done."""
@@ -42,8 +42,9 @@ def judge_by_batch_jobs(run: Run, judge_ref: ApiRef, options: JudgeOptions, wait
     """
     judge_sha256 = require_same_judge(run, judge_ref, options)
     batch_jobs = BatchJobs(run, judge_ref.name, judge_ref.model, options.server.base_url, Spending(run, options.limit))
-    refused = set(run.manifest().get("judges", {}).get(judge_ref.name, {}).get("refused_parameters", []))
-    forget_failed_requests(run, judge_ref.name, options)
+    file, recorded = run.judgments_file(judge_ref.name), run.judge_entry(judge_ref.name)
+    refused = set(recorded.get("refused_parameters", []))
+    rewrite_without_failed(file, run.judgments(judge_ref.name), options, recorded, run.rewrite)
     record_judge(run, judge_ref, options, judge_sha256)
     try:
         while True:

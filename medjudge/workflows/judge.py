@@ -21,7 +21,7 @@ from medjudge.provenance import stamped
 from medjudge.records import AnswerKey, ErrorKind, Judgment
 from medjudge.scheme import Scheme
 from medjudge.screen import ProgressBar, progress_bar, say, stop_explained
-from medjudge.store import Run, write_records
+from medjudge.store import Run
 from medjudge.validation.status import Use, validation_status
 from medjudge.validation.validations import statuses_in, validate_command
 from medjudge.workflows.processes import check_engine
@@ -58,7 +58,8 @@ def judge_answers(
     judge_sha256 = require_same_judge(run, judge_ref, options)
     if isinstance(judge_ref, ApiRef):
         _refuse_beside_batch_job(run, judge_ref.name)
-        forget_failed_requests(run, judge_ref.name, options)
+        file, recorded = run.judgments_file(judge_ref.name), run.judge_entry(judge_ref.name)
+        rewrite_without_failed(file, run.judgments(judge_ref.name), options, recorded, run.rewrite)
     work = assignments(run.questions(), run.answers(), options.rounds, run.scheme())
     judgments = run.judgments(judge_ref.name)
     waiting = not_judged(
@@ -167,25 +168,18 @@ def _refuse_beside_batch_job(run: Run, judge: str) -> None:
         )
 
 
-def forget_failed_requests(run: Run, judge: str, options: JudgeOptions) -> None:
-    """Removes judgments whose request failed, so that their requests are sent again."""
-    recorded = run.manifest().get("judges", {}).get(judge, {})
-    rewrite_without_failed(run.judgments_file(judge), run.judgments(judge), options, recorded, run.rewrite)
-
-
 def rewrite_without_failed(
     file: Path,
     judgments: Sequence[Made],
     options: JudgeOptions,
     recorded: Mapping[str, Any],
-    write: Callable[[Path, Iterable[Any]], None] = write_records,
+    write: Callable[[Path, Iterable[Made]], None],
 ) -> None:
-    """Removes from a file of judgments what another request may bring.
+    """Removes judgments whose request failed from their file, so that their requests are sent again.
 
     Args:
-        judgments: The judgments of the file.
         recorded: The judge's entry in `run.json`.
-        write: What replaces the file.
+        write: `Run.rewrite`.
     """
     remaining = not_failed(judgments, options, recorded)
     if len(remaining) < len(judgments):
@@ -195,8 +189,7 @@ def rewrite_without_failed(
 
 def not_failed(judgments: Sequence[Made], options: JudgeOptions, recorded: Mapping[str, Any]) -> list[Made]:
     """The judgments that another request would not change; an empty reply may, with a higher `--judge-tokens`."""
-    tried = recorded.get("reply_tokens")
-    more_room = (options.replies.tokens or 0) > (tried if isinstance(tried, int) else 0)
+    more_room = most_reply_tokens(options, recorded) > recorded.get("reply_tokens", 0)
     return [
         judgment
         for judgment in judgments
@@ -206,8 +199,7 @@ def not_failed(judgments: Sequence[Made], options: JudgeOptions, recorded: Mappi
 
 def most_reply_tokens(options: JudgeOptions, recorded: Mapping[str, Any]) -> int:
     """The highest `--judge-tokens` with which a judge was asked; 0 without the option."""
-    tried = recorded.get("reply_tokens")
-    return max(options.replies.tokens or 0, tried if isinstance(tried, int) else 0)
+    return max(options.replies.tokens or 0, recorded.get("reply_tokens", 0))
 
 
 def introduction(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run: Run, models: Collection[str]) -> str:
@@ -226,9 +218,17 @@ def introduction(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run
         status = statuses_in(run, judge_ref.name, models)["OP"].line
         place = f"{judge_ref.model} behind an API"
         return f"judge {judge_ref.name}: {place}; what it was trained on is unknown; in this run: {status}"
-    card = judge_ref.card
+    card, quantization = judge_ref.card, judge_ref.quantization
     base = f"{card.base_model} quantised to {card.quantization}" if card.quantization else card.base_model
-    use = use_of(judge_ref, options, scheme, run, models)
+    use = Use(
+        judge_ref.identity(options, scheme),
+        judge_ref.rubrics_sha256(scheme),
+        scheme.sha256,
+        frozenset(models),
+        validate_command(run, str(judge_ref.folder), quantization),
+        stale_temperature(judge_ref.folder, card, scheme),
+        None if quantization is None else str(quantization),
+    )
     status = validation_status(card.validated_on, scheme=scheme.name, use=use).line
     return f"judge {judge_ref.name} ({judge_ref.folder}): {card.kind}, on {base}, {_training(card)}; {status}"
 
@@ -242,27 +242,6 @@ def _training(card: JudgeCard) -> str:
     return f"trained on {answers}{questions} questions{named}"
 
 
-def use_of(judge_ref: FolderRef, options: JudgeOptions, scheme: Scheme, run: Run, models: Collection[str]) -> Use:
-    """The material that a judge folder is about to be used with.
-
-    Args:
-        run: Where the judgments will go; it need not exist.
-        models: The models whose answers it will judge.
-
-    Raises:
-        InputError: As for `FolderRef.identity`.
-    """
-    return Use(
-        judge_ref.identity(options, scheme),
-        judge_ref.rubrics_sha256(scheme),
-        scheme.sha256,
-        frozenset(models),
-        validate_command(run, str(judge_ref.folder), judge_ref.quantization),
-        stale_temperature(judge_ref.folder, judge_ref.card, scheme),
-        None if judge_ref.quantization is None else str(judge_ref.quantization),
-    )
-
-
 def require_same_judge(run: Run, judge_ref: JudgeRef, options: JudgeOptions) -> str:
     """Refuses a run that holds judgments of another judge of this name.
 
@@ -273,17 +252,14 @@ def require_same_judge(run: Run, judge_ref: JudgeRef, options: JudgeOptions) -> 
         InputError: The run holds such judgments, or the judge's base model cannot be found.
     """
     judge_sha256 = judge_ref.identity(options, run.scheme())
-    recorded = run.manifest().get("judges", {}).get(judge_ref.name)
-    if recorded is None or recorded.get("sha256") == judge_sha256:
+    recorded = run.judge_entry(judge_ref.name)
+    if not recorded or recorded.get("sha256") == judge_sha256:
         return judge_sha256
     if isinstance(judge_ref, ApiRef) and recorded.get("kind") == "api":
+        how = "another server, other rubrics or prompts"
         before, now = recorded.get("served") or [], judge_ref.served(options)
-        differs = len(before) > 1 and before != now
-        how = (
-            f"{_as_served(before)}, and not {_as_served(now)}"
-            if differs
-            else "another server, other rubrics or prompts"
-        )
+        if len(before) > 1 and before != now:
+            how = f"{_as_served(before)}, and not {_as_served(now)}"
         raise InputError(
             f"{run.path}: holds judgments of {judge_ref.name} made with {how}; choose another --run, or give the "
             "--base-url and --thinking of before"
@@ -312,8 +288,7 @@ def record_judge(
     Args:
         judge_sha256: The judge's identity when it was loaded.
     """
-    judges, scheme = run.manifest().get("judges", {}), run.scheme()
-    before = judges.get(judge_ref.name, {"seconds": 0.0})
+    scheme, before = run.scheme(), run.judge_entry(judge_ref.name)
     entry: dict[str, Any] = {
         "kind": judge_ref.kind,
         "base_model": judge_ref.model if isinstance(judge_ref, ApiRef) else judge_ref.card.base_model,
@@ -344,4 +319,5 @@ def record_judge(
             "refused_parameters": sorted({*refused, *before.get("refused_parameters", [])}),
         }
         record_spending(run, options.limit.prices)
-    run.update_manifest(judges=judges | {judge_ref.name: entry}, judge=judge_ref.name)
+    judges = run.manifest().get("judges", {}) | {judge_ref.name: entry}
+    run.update_manifest(judges=judges, judge=judge_ref.name)

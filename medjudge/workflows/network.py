@@ -124,7 +124,8 @@ def listen(network: Network) -> Listener:
     public_url = _checked_public_url(network.public_url)
     opened = _listening(network)
     scheme, port = "https" if network.certificate else "http", opened.getsockname()[1]
-    address = public_url or f"{scheme}://{_shown_host(network.host)}:{port}"
+    host = _own_addresses()[0] if network.host in _EVERYWHERE else network.host
+    address = public_url or f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
     return Listener(network, opened, public_url, address, _host_names(network, public_url))
 
 
@@ -200,12 +201,6 @@ def _own_addresses() -> list[str]:
     ]
     own = [address for _, address in sorted(found) if not is_loopback(address) and not address.startswith("fe80:")]
     return list(dict.fromkeys(own)) or [LOOPBACK_HOST]
-
-
-def _shown_host(host: str) -> str:
-    """The host in the links."""
-    name = _own_addresses()[0] if host in _EVERYWHERE else host
-    return f"[{name}]" if ":" in name else name
 
 
 def _host_names(network: Network, public_url: str) -> frozenset[str]:

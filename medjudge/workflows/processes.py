@@ -28,23 +28,18 @@ def join_processes(device: str) -> Group:
     if rank is None:
         return Group()
     if choose_device(device).type == "cuda":
-        _take_gpu(rank)
+        import torch
+
+        if rank >= (gpus := torch.cuda.device_count()):
+            raise InputError(
+                f"accelerate launch: {os.environ.get('LOCAL_WORLD_SIZE', 'more')} processes for {gpus} GPUs; give "
+                f"--num_processes {gpus}, or --device cpu"
+            )
+        torch.cuda.set_device(rank)  # "cuda" then means this one
     group = join()
     if not group.first:
         group.wait()
     return group
-
-
-def _take_gpu(rank: int) -> None:
-    import torch
-
-    gpus = torch.cuda.device_count()
-    if rank >= gpus:
-        raise InputError(
-            f"accelerate launch: {os.environ.get('LOCAL_WORLD_SIZE', 'more')} processes for {gpus} GPUs; give "
-            f"--num_processes {gpus}, or --device cpu"
-        )
-    torch.cuda.set_device(rank)  # "cuda" then means this one
 
 
 def check_engine(engine: str, device: str, option: str = "--engine") -> None:

@@ -1,6 +1,5 @@
 """The project file: a study in one file, which `medjudge run` carries out and `eval`, `validate`, `report` read."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -104,22 +103,16 @@ class Project(BaseModel):
 
     def defaults(self, command: str) -> dict[str, Any]:
         """The file's values for the options and arguments of `eval`, `validate` or `report`, by parameter."""
-        stated: dict[str, Any]
-        if command == "eval":
-            shared = {
-                "benchmark": self.benchmark,
-                "scheme": self.scheme,
-                "answers": [self.answers] if self.answers else None,
-            }
-            stated = {**shared, "model": self.models or None, "judge": self.judges[0], "run": self.run_folder}
-        elif command == "validate":
-            gate = str(PROJECT_FILE) if isinstance(self.gate, dict) else self.gate
-            stated = {"run": self.run_folder, "judge": self.judges[0], "physicians": self.physicians, "gate": gate}
-        else:
-            stated = {"runs": [self.run_folder]}
-        own = {"eval": self.eval, "validate": self.validate_, "report": self.report}[command]
-        stated |= {name.replace("-", "_"): value for name, value in own.items()}
-        return {name: value for name, value in stated.items() if value is not None}
+        answers, judge = [self.answers] if self.answers else None, self.judges[0]
+        of_eval = {"benchmark": self.benchmark, "scheme": self.scheme, "answers": answers, "model": self.models or None}
+        gate = str(PROJECT_FILE) if isinstance(self.gate, dict) else self.gate
+        of_validate = {"run": self.run_folder, "judge": judge, "physicians": self.physicians, "gate": gate}
+        by_command: dict[str, dict[str, Any]] = {
+            "eval": {**of_eval, "judge": judge, "run": self.run_folder, **self.eval},
+            "validate": {**of_validate, **self.validate_},
+            "report": {"runs": [self.run_folder], **self.report},
+        }
+        return {name.replace("-", "_"): value for name, value in by_command[command].items() if value is not None}
 
 
 def read_project(path: Path = PROJECT_FILE) -> Project:
@@ -164,11 +157,11 @@ def write_project(
     if answers and models:
         raise InputError("--model and --answers: give one of the two; a model answers, or existing answers are judged")
     text = _TEMPLATE.format(
-        benchmark=_scalar(benchmark),
-        answers=f"answers: {_scalar(answers)}" if answers else "# answers: answers.jsonl",
+        benchmark=_listed([benchmark])[1:-1],
+        answers=f"answers: {_listed([answers])[1:-1]}" if answers else "# answers: answers.jsonl",
         models=f"models: {_listed(models)}" if models else "# models: [./my-model]",
         judges=_listed(judges)[1:-1],
-        run=_scalar(str(Path("runs") / Path(benchmark).stem)),
+        run=_listed([str(Path("runs") / Path(benchmark).stem)])[1:-1],
         raters=f"raters: {_listed(raters)}" if raters else "# raters: [dr-a, dr-b]",
     )
     write_whole(PROJECT_FILE, text, private=False)
@@ -177,11 +170,11 @@ def write_project(
 
 def judging_commands(project: Project) -> list[list[str]]:
     """The commands, as words, by which every judge of a study judges; models answer within the first."""
-    shared = _words({"benchmark": project.benchmark, "scheme": project.scheme, "answers": project.answers})
+    shared = option_words({"benchmark": project.benchmark, "scheme": project.scheme, "answers": project.answers})
     shared += [word for model in project.models for word in ("--model", model)]
     # The first judge comes last: a report shows the judge that judged last.
     return [
-        ["eval", *shared, "--judge", judge, "--run", project.run_folder, *_words(project.eval)]
+        ["eval", *shared, "--judge", judge, "--run", project.run_folder, *option_words(project.eval)]
         for judge in reversed(project.judges)
     ]
 
@@ -196,17 +189,17 @@ def later_commands(project: Project, has_plan: bool, has_scores: bool) -> list[l
     run, commands = project.run_folder, []
     if project.raters and not has_plan:
         raters = [word for rater in project.raters for word in ("--rater", rater)]
-        commands.append(["annotate", "export", run, *raters, *_words({"each": project.answers_per_rater})])
+        commands.append(["annotate", "export", run, *raters, *option_words({"each": project.answers_per_rater})])
     if has_scores:
         defaults = project.defaults("validate")
-        scores = _words({name: defaults.get(name) for name in ("physicians", "gate")})
+        scores = option_words({name: defaults.get(name) for name in ("physicians", "gate")})
         commands += [
-            ["validate", run, "--judge", judge, *scores, *_words(project.validate_)] for judge in project.judges
+            ["validate", run, "--judge", judge, *scores, *option_words(project.validate_)] for judge in project.judges
         ]
-    return [*commands, ["report", run, *_words(project.report)]]
+    return [*commands, ["report", run, *option_words(project.report)]]
 
 
-def _words(options: Mapping[str, Any]) -> list[str]:
+def option_words(options: Mapping[str, Any]) -> list[str]:
     """Options as a command line has them."""
     words: list[str] = []
     for name, value in options.items():
@@ -220,11 +213,5 @@ def _words(options: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def _scalar(text: str) -> str:
-    """A text as YAML: in quotes, as JSON has them, where it would mean something else without."""
-    plain = re.fullmatch(r"[A-Za-z_./][\w./-]*", text) and yaml.safe_load(text) == text
-    return text if plain else json.dumps(text, ensure_ascii=False)
-
-
 def _listed(texts: Sequence[str]) -> str:
-    return f"[{', '.join(map(_scalar, texts))}]"
+    return yaml.safe_dump(list(texts), default_flow_style=True, allow_unicode=True, width=10**6).strip()

@@ -36,11 +36,6 @@ class Choice(NamedTuple):
     answered_only: bool = False
 
 
-def default_run(benchmark: str) -> Path:
-    """The run folder of a benchmark where none is named: `runs/BENCHMARK`."""
-    return Path("runs") / Path(benchmark).stem
-
-
 class OpenedBenchmark(NamedTuple):
     """Questions and what they belong to.
 
@@ -80,8 +75,8 @@ def open_benchmark(
     Raises:
         InputError: The benchmark or the scheme is wrong.
     """
-    run = Run(Path(folder) if folder else default_run(benchmark or "sample"))
     source = benchmark or "sample"
+    run = Run(Path(folder) if folder else Path("runs") / Path(source).stem)
     if benchmark is None and folder is not None and run.questions_file.exists():
         source = (run.manifest().get("benchmark") or {}).get("source", str(run.questions_file))
         readable = source == "sample" or Path(source).is_file()

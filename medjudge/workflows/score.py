@@ -1,6 +1,6 @@
 """A judge in memory, for single answers: what a notebook or another program uses."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TypedDict, overload
 
@@ -35,26 +35,16 @@ class Score:
     judge: str
     score: int | None
     expected: float | None = None
-    probabilities: tuple[float, ...] | None = None
+    probabilities: list[float] | None = None
     rationale: str | None = None
     error_kind: ErrorKind | None = None
     error: str | None = None
-    points: tuple[PointVerdict, ...] | None = None
+    points: list[PointVerdict] | None = None
 
     @classmethod
     def from_judgment(cls, judgment: Judgment) -> "Score":
         """The score in a judgment."""
-        probabilities = None if judgment.probabilities is None else tuple(judgment.probabilities)
-        return cls(
-            judgment.judge,
-            judgment.score,
-            judgment.expected,
-            probabilities,
-            judgment.rationale,
-            judgment.error_kind,
-            judgment.error,
-            None if judgment.points is None else tuple(judgment.points),
-        )
+        return cls(**{field.name: getattr(judgment, field.name) for field in fields(cls)})
 
     @property
     def usable(self) -> bool | None:
@@ -71,19 +61,6 @@ class Score:
             return f"unscored by {self.judge}: {self.error}"
         expected = "" if self.expected is None else f", expected {self.expected:.2f}"
         return f"{self.score} of 5 by {self.judge} ({'usable' if self.usable else 'not usable'}{expected})"
-
-    def _repr_html_(self) -> str:
-        """For notebooks: the score, and a bar for each level's probability."""
-        from html import escape
-
-        text = f"<b>{escape(repr(self))}</b>"
-        if self.rationale:
-            text += f"<p>{escape(self.rationale)}</p>"
-        rows = "".join(
-            f"<tr><td>{level}</td><td><progress max=1 value={share:.4f}></progress></td><td>{share:.0%}</td></tr>"
-            for level, share in enumerate(self.probabilities or (), start=1)
-        )
-        return f"{text}<table>{rows}</table>" if rows else text
 
 
 class About(TypedDict, total=False):

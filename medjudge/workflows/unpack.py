@@ -1,48 +1,35 @@
 """`medjudge unpack`: checks a bundle and puts it into place. Loads no torch, so that it starts at once."""
 
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from medjudge.bundle import Manifest, unpack_bundle
 
-QUESTIONS, ANSWERS, REQUIREMENTS = "benchmark/questions.jsonl", "benchmark/answers.jsonl", "requirements.txt"
-"""Their places in a bundle; the requirements are among its wheels."""
+QUESTIONS, ANSWERS = "benchmark/questions.jsonl", "benchmark/answers.jsonl"
+"""Their places in a bundle."""
 
 
-@dataclass(frozen=True)
-class Unpacked:
+class Unpacked(NamedTuple):
     """A bundle whose every file was checked, in its place."""
 
     folder: Path
     manifest: Manifest
 
     @property
-    def commands(self) -> list[str]:
-        """The commands that install and run: two where the bundle has wheels, else one."""
-        about = self.manifest.about
+    def command(self) -> str:
+        """The command that judges with what the bundle holds."""
         place = f"./{self.folder}" if str(self.folder).startswith("-") else str(self.folder)  # else it is an option
-        paths = {file.path for file in self.manifest.files}
-        run = ["medjudge", "eval", "--offline", "--judge", f"{place}/judges/{about.judge}"]
-        run += ["--benchmark", f"{place}/{QUESTIONS}"]
-        run += ["--answers", f"{place}/{ANSWERS}"] if ANSWERS in paths else ["--model", "MODEL"]
-        if f"wheels/{REQUIREMENTS}" not in paths:
-            return [shlex.join(run)]
-        python = f"python{about.python}" if about.python else "python3"
-        pip = [f"{place}/venv/bin/pip", "install", "--no-index", "--find-links", f"{place}/wheels"]
-        pip += ["--require-hashes", "-r", f"{place}/wheels/{REQUIREMENTS}"]
-        install = f"{shlex.join([python, '-m', 'venv', f'{place}/venv'])} && {shlex.join(pip)}"
-        return [install, shlex.join([f"{place}/venv/bin/{run[0]}", *run[1:]])]
+        words = ["medjudge", "eval", "--offline", "--judge", f"{place}/judges/{self.manifest.about.judge}"]
+        words += ["--benchmark", f"{place}/{QUESTIONS}"]
+        has_answers = any(file.path == ANSWERS for file in self.manifest.files)
+        return shlex.join([*words, *(["--answers", f"{place}/{ANSWERS}"] if has_answers else ["--model", "MODEL"])])
 
     def as_json(self) -> dict[str, Any]:
         """The object that `unpack --json` prints."""
-        return {
-            "folder": str(self.folder),
-            "files": len(self.manifest.files),
-            "about": self.manifest.about.model_dump(),
-            "commands": self.commands,
-        }
+        about = self.manifest.about.model_dump(exclude={"python", "platforms"})
+        files = len(self.manifest.files)
+        return {"folder": str(self.folder), "files": files, "about": about, "commands": [self.command]}
 
 
 def unpack(bundle: Path, out: Path | None = None) -> Unpacked:

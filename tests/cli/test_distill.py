@@ -3,19 +3,21 @@
 import json
 
 import pytest
-from calls import SAMPLE_QUESTION, refused
+from calls import SAMPLE_QUESTION, refused, worked
 
 from medjudge.records import Judgment, PhysicianScore
 from medjudge.store import Run, read_records, write_records
 
 
+def lines_of(file):
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
 def test_distill_writes_a_split_and_its_summary(medjudge, sample_run, tmp_path) -> None:
-    done = medjudge("distill", sample_run, "--out", "data", "--validation-share", "0.2", "--json")
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("distill", sample_run, "--out", "data", "--validation-share", "0.2", "--json"))
     summary = json.loads(done.stdout)
     assert summary == json.loads((tmp_path / "data" / "summary.json").read_text())
-    lines = [json.loads(line) for line in (tmp_path / "data" / "train.jsonl").read_text().splitlines()]
-    assert len(lines) == summary["train"]["answers"]
+    assert len(lines_of(tmp_path / "data" / "train.jsonl")) == summary["train"]["answers"]
     refused(medjudge("distill", sample_run, "--out", "data"), "holds train.jsonl already")
     refused(medjudge("distill", sample_run, "--out", "other", "--teacher", "gpt"), "no judgments of it")
 
@@ -28,48 +30,29 @@ def taught_run(sample_run):
     truth = {score.answer_key: score.level for score in run.physician_scores()}
     groups = sorted({question.group for question in questions.values()})
     scored = [key for key in truth if groups.index(questions[key.question_id].group) % 3]
-    write_records(
-        run.physicians_file,
-        [PhysicianScore(**key._asdict(), rater="dr-a", score=truth[key]) for key in scored],
-    )
-    run.judgments_file("gpt").parent.mkdir()
-    write_records(
-        run.judgments_file("gpt"),
-        [
-            Judgment(**key._asdict(), judge="gpt", score=min(5, level + 1), rationale="so")
-            for key, level in truth.items()
-        ],
-    )
+    scores = [PhysicianScore(**key._asdict(), rater="dr-a", score=truth[key]) for key in scored]
+    write_records(run.physicians_file, scores)
+    lenient = [Judgment(**key._asdict(), judge="gpt", score=min(5, level + 1)) for key, level in truth.items()]
+    write_records(run.judgments_file("gpt"), lenient)
     return sample_run
 
 
 def test_distill_calibrates_the_teacher_and_says_so(medjudge, taught_run, tmp_path) -> None:
-    done = medjudge("distill", taught_run, "--out", "data")
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("distill", taught_run, "--out", "data"))
     assert "teacher gpt: calibrated on " in done.stdout
-    assert "log loss" in done.stdout
     assert len(done.stdout.splitlines()) <= 14
     summary = json.loads((tmp_path / "data" / "summary.json").read_text())
     assert summary["calibration"]["teachers"]["gpt"]["applied"]
     copied = medjudge("distill", taught_run, "--out", "copied", "--no-calibration", "--weight", "teacher=0.3")
     assert "teacher gpt: copied as it is (calibration is switched off)" in copied.stdout
-    lines = [json.loads(line) for line in (tmp_path / "copied" / "train.jsonl").read_text().splitlines()]
-    assert {(line["source"], line["weight"]) for line in lines} == {("physician", 3.0), ("teacher", 0.3)}
+    weights = {(line["source"], line["weight"]) for line in lines_of(tmp_path / "copied" / "train.jsonl")}
+    assert weights == {("physician", 3.0), ("teacher", 0.3)}
 
 
 def test_distill_makes_nothing_of_what_is_kept_out(medjudge, taught_run, tmp_path, jsonl) -> None:
-    run = Run(taught_run)
-    questions = run.questions()
-    kept = [questions[3], questions[20]]
-    done = medjudge(
-        "distill",
-        taught_run,
-        "--out",
-        "a",
-        "--keep-out",
-        jsonl("s.jsonl", *[{"question_id": record.id} for record in kept]),
-    )
-    assert done.returncode == 0, done.stderr
+    kept = Run(taught_run).questions()[3:21:17]
+    named = jsonl("s.jsonl", *[{"question_id": record.id} for record in kept])
+    done = worked(medjudge("distill", taught_run, "--out", "a", "--keep-out", named))
     assert "kept out: " in done.stdout
     written = "".join((tmp_path / "a" / f"{side}.jsonl").read_text() for side in ("train", "validation"))
     assert not any(f'"question_id":"{record.id}"' in written for record in kept)
@@ -77,35 +60,20 @@ def test_distill_makes_nothing_of_what_is_kept_out(medjudge, taught_run, tmp_pat
     assert {record.id for record in kept} <= set(report["ids"])
     assert (report["by_id"], report["questions"]) == (2, len(report["ids"]))
     # A training set is kept out by the questions in its lines; the same text under another id goes, too.
-    again = medjudge(
-        "distill",
-        taught_run,
-        "--out",
-        "b",
-        "--keep-out",
-        "a/validation.jsonl",
-        "--keep-out",
-        jsonl("q.jsonl", {"id": "elsewhere", "prompt": kept[0].prompt}),
-        "--json",
-    )
-    summary = json.loads(again.stdout)
-    held = {
-        json.loads(line)["question"]["id"] for line in (tmp_path / "a" / "validation.jsonl").read_text().splitlines()
-    }
-    assert held | {kept[0].id} <= set(summary["checks"]["kept_out"]["ids"])
+    same_text = jsonl("q.jsonl", {"id": "elsewhere", "prompt": kept[0].prompt})
+    sets = ("--keep-out", "a/validation.jsonl", "--keep-out", same_text)
+    again = medjudge("distill", taught_run, "--out", "b", *sets, "--json")
+    held = {line["question"]["id"] for line in lines_of(tmp_path / "a" / "validation.jsonl")}
+    assert held | {kept[0].id} <= set(json.loads(again.stdout)["checks"]["kept_out"]["ids"])
     refused(medjudge("distill", taught_run, "--out", "c", "--keep-out", taught_run), "names all questions here")
     refused(medjudge("distill", taught_run, "--out", "c", "--keep-out", jsonl("x.jsonl", {"a": 1})), "x.jsonl, line 1")
     assert not (tmp_path / "c").exists()
 
 
 def test_distill_writes_the_files_of_two_stages(medjudge, taught_run, tmp_path) -> None:
-    done = medjudge("distill", taught_run, "--out", "data", "--people-last")
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("distill", taught_run, "--out", "data", "--people-last"))
     summary = json.loads((tmp_path / "data" / "summary.json").read_text())
-    first, last = [
-        [json.loads(line) for line in (tmp_path / "data" / f"{name}.jsonl").read_text().splitlines()]
-        for name in ("teacher-first", "people-last")
-    ]
+    first, last = (lines_of(tmp_path / "data" / f"{name}.jsonl") for name in ("teacher-first", "people-last"))
     sources = summary["train"]["sources"]
     assert {line["source"] for line in first} == {"teacher"}
     assert summary["people_last"]["first"] == len(first) == sources["teacher"]
@@ -139,18 +107,10 @@ def test_distill_refuses_one_level_too_few_lines_and_wrong_weights(medjudge, sam
 
 
 def test_convert_then_distill_then_report_from_scored_files(medjudge, tmp_path) -> None:
-    entry = {
-        "category1": "医疗知识",
-        "category2": "药物",
-        "scene": "s",
-        "round": 1,
-        "problem": "问",
-        "sanswer": "答",
-        "model_answer": "甲",
-    }
+    entry = {"category1": "医疗知识", "category2": "药物", "scene": "s", "round": 1, "sanswer": "答"}
     for run, scores in enumerate(["5353535353", "4444444444"]):
         items = [
-            {**entry, "problem": f"问{code}", "groupCode": code, "model_answer_score": score}
+            {**entry, "problem": f"问{code}", "groupCode": code, "model_answer": "甲", "model_answer_score": score}
             for code, score in enumerate(scores)
         ]
         (tmp_path / f"{run}.json").write_text(json.dumps({"医疗知识": items}, ensure_ascii=False), encoding="utf-8")
@@ -164,14 +124,10 @@ def test_convert_then_distill_then_report_from_scored_files(medjudge, tmp_path) 
 
 def test_distill_refuses_two_answers_of_one_name_and_too_few_conversations(medjudge, jsonl, tmp_path) -> None:
     for name, text in (("a", "four"), ("b", "ten")):
-        score = {"question_id": "q1", "model": "m", "rater": name, "score": 4}
-        for file, record in (
-            ("questions", SAMPLE_QUESTION),
-            ("physician_scores", score),
-            ("answers", {"question_id": "q1", "model": "m", "text": text}),
-        ):
-            (tmp_path / name).mkdir(exist_ok=True)
-            (tmp_path / name / f"{file}.jsonl").write_text(json.dumps(record) + "\n")
+        (tmp_path / name).mkdir()
+        jsonl(f"{name}/questions.jsonl", SAMPLE_QUESTION)
+        jsonl(f"{name}/physician_scores.jsonl", {"question_id": "q1", "model": "m", "rater": name, "score": 4})
+        jsonl(f"{name}/answers.jsonl", {"question_id": "q1", "model": "m", "text": text})
     refused(medjudge("distill", "a", "b", "--out", "data"), "the answer of m to q1 differs from that of another run")
     refused(medjudge("distill", "a", "--out", "data"), "1 scored conversations are too few")
     assert not (tmp_path / "data").exists()

@@ -3,11 +3,10 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from calls import python, worked
 
 from medjudge.benchmark.sample import sample_folder
 
@@ -66,17 +65,9 @@ def _require_offline(commands: list[str], encoder: Path, folder: Path) -> list[s
     """
     environment = {name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"}
     more = f" --model_name_or_path {encoder} --max_length 32{_FEW}"
-    done = subprocess.run(
-        [sys.executable, "-c", _WATCHED],
-        input=json.dumps([commands, more]),
-        cwd=folder,
-        env={**environment, "HF_HOME": str(folder / "hub")},
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    given = json.dumps([commands, more])
+    environment["HF_HOME"] = str(folder / "hub")
+    done = worked(python("-c", _WATCHED, input=given, cwd=folder, env=environment))
     told = json.loads(done.stdout.splitlines()[-1])
     assert {command: sought for command, (_, sought, _) in told.items() if sought} == {}, done.stderr[-3000:]
     failed = {command: code for command, (code, _, _) in told.items() if code not in (0, 1)}

@@ -64,32 +64,19 @@ def test_a_study_from_the_file_to_the_verdict(medjudge: Callable, tmp_path: Path
     assert second.returncode == int(failed)
 
 
-@pytest.mark.parametrize(
-    "entries",
-    [
-        {"eval": {"base-url": "URL"}},
-        {"eval": {"base_url": "URL"}},
-        {"eval": {"base-url=URL": True}},
-        {"eval": {"base_url=URL": True}},
-        {"validate": {"base-url": "URL"}},
-        {"eval": {"proposer-base-url": "URL"}},
-        {"run": "--base-url=URL"},
-        {"benchmark": "--base-url=URL"},
-    ],
-    ids=str,
-)
 def test_the_file_never_chooses_where_the_key_is_sent(
-    medjudge: Callable, project: Callable, chat_server: Callable, entries: dict[str, object]
+    medjudge: Callable, project: Callable, chat_server: Callable
 ) -> None:
     """A folder from elsewhere may hold a project file; its user's key must not go where that file says."""
     server = chat_server(lambda body: completion("{}"))
-    hostile = yaml.safe_load(yaml.safe_dump(entries).replace("URL", server.url))
-    project(**{"judges": ["openai:m"], **hostile})
-    for command in ("eval", "run"):
-        done = medjudge(command, OPENAI_API_KEY="secret")
-        assert done.returncode == 2, done.stderr
-        assert "medjudge.yaml: " in done.stderr
-        assert "Traceback" not in done.stderr
+    url = server.url
+    sections = [{"base-url": url}, {"base_url": url}, {f"base-url={url}": True}, {f"base_url={url}": True}]
+    hostile: list[dict[str, object]] = [{"eval": section} for section in [*sections, {"proposer-base-url": url}]]
+    hostile += [{"validate": sections[0]}, {"run": f"--base-url={url}"}, {"benchmark": f"--base-url={url}"}]
+    for entries in hostile:
+        project(judges=["openai:m"], **entries)
+        for command in ("eval", "run"):
+            refused(medjudge(command, OPENAI_API_KEY="secret"), "error: medjudge.yaml: ")
     assert server.asked == []
 
 
@@ -117,8 +104,7 @@ def test_commands_read_the_file_and_options_override_it(medjudge: Callable, proj
     assert len(Run(tmp_path / "runs" / "mine").questions()) == 2
     assert medjudge("report").returncode == 0
     assert (tmp_path / "runs" / "mine" / "report.html").exists()
-    refused = medjudge("validate")
-    assert (refused.returncode, "runs/mine: has no physician_scores.jsonl" in refused.stderr) == (2, True)
+    refused(medjudge("validate"), "runs/mine: has no physician_scores.jsonl")
 
     overridden = medjudge("eval", "--limit", 3)
     assert "--limit" not in overridden.stderr.splitlines()[0]
@@ -134,9 +120,9 @@ def test_models_on_the_command_line_take_the_place_of_answers(
     medjudge: Callable, project: Callable, tiny_lm: Path
 ) -> None:
     project(answers="answers.jsonl", judges=["similarity"])
-    refused = medjudge("eval", "--model", tiny_lm, "--answered-only")
-    assert refused.stderr.splitlines()[0] == "medjudge.yaml: --benchmark sample --judge similarity --run runs/sample"
-    assert "--answered-only: is for answers that exist" in refused.stderr  # not: --model and --answers
+    done = medjudge("eval", "--model", tiny_lm, "--answered-only")
+    refused(done, "--answered-only: is for answers that exist")  # not: --model and --answers
+    assert done.stderr.splitlines()[0] == "medjudge.yaml: --benchmark sample --judge similarity --run runs/sample"
 
 
 @pytest.mark.parametrize(
@@ -151,11 +137,9 @@ def test_models_on_the_command_line_take_the_place_of_answers(
 )
 def test_a_wrong_file_is_one_line(entries: dict, message: str, medjudge: Callable, project: Callable) -> None:
     project(**entries)
-    refused = medjudge("eval")
-    assert refused.returncode == 2
-    assert message in refused.stderr
-    assert len(refused.stderr.splitlines()) == 1
-    assert not list(Path.cwd().glob("runs"))
+    done = medjudge("eval")
+    refused(done, message)
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_run_without_a_file_and_init_beside_one(medjudge: Callable, tmp_path: Path) -> None:
@@ -170,5 +154,4 @@ def test_run_without_a_file_and_init_beside_one(medjudge: Callable, tmp_path: Pa
         "run": "runs/my questions",
         "raters": ["no", "王医生"],
     }
-    again = medjudge("init")
-    assert (again.returncode, "exists already" in again.stderr) == (2, True)
+    refused(medjudge("init"), "exists already")

@@ -3,6 +3,7 @@
 import sys
 
 import pytest
+from calls import worked
 from chat_server import completion
 
 from medjudge.records import Judgment
@@ -33,8 +34,7 @@ def test_the_walk_from_the_command_to_a_judgment_is_short(medjudge, chat_server,
     monkeypatch.setattr(Judgment, "__init__", recorded)
     server = chat_server(lambda body: completion('{"rationale": "r", "score": 4}'))
     at = ("--base-url", server.url) if judge.startswith("openai:") else ()
-    done = medjudge("eval", "--judge", judge, "--limit", "1", *at, OPENAI_API_KEY="of no value")
-    assert done.returncode == 0, done.stderr
+    worked(medjudge("eval", "--judge", judge, "--limit", "1", *at, OPENAI_API_KEY="of no value"))
     (walk,) = {tuple(walk[walk.index("medjudge.cli.evaluate") :]) for walk in walks if "medjudge.cli.evaluate" in walk}
     assert "medjudge.workflows.judge" in walk
     assert len(walk) <= MOST_STEPS, walk

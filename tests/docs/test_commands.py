@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import typer
+from forms import fill_in
 from pages import NEEDS, PAGES, ROOT, Block, blocks, continues, words_of
 from typer.exceptions import TyperException
 
@@ -178,8 +179,11 @@ def run_page(
             if words[1] == "train":
                 words += ["--model_name_or_path", str(tiny_encoder), "--max-length", "128", "--max_steps", "2"]
             if words[1:3] == ["annotate", "import"]:
+                scores = map(json.loads, (tmp_path / "scores.jsonl").read_text(encoding="utf-8").splitlines())
+                levels = {(score["question_id"], score["model"]): score["score"] for score in scores}
                 for form in expanded(words[4:], tmp_path):
-                    fill_in(tmp_path / form, tmp_path / words[3], tmp_path / "scores.jsonl")
+                    if form.endswith(".xlsx"):
+                        fill_in(tmp_path / form, tmp_path / words[3], lambda *key: levels[key])
             done = medjudge(*expanded(words[1:], tmp_path))
         else:
             path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -199,30 +203,6 @@ def run_page(
 def expanded(words: list[str], folder: Path) -> list[str]:
     """The words as a shell passes them on: file patterns replaced by the files."""
     return [name for word in words for name in (sorted(glob.glob(word, root_dir=folder)) if "*" in word else [word])]
-
-
-def fill_in(form: Path, run: Path, scores: Path) -> None:
-    """Does the physician's part between export and import: gives each answer of a workbook its constructed level."""
-    if form.suffix != ".xlsx":
-        return
-    from openpyxl import load_workbook
-
-    plans = [json.loads(file.read_text()) for file in (run / "annotation").glob("*.json")]
-    key_of = {item["id"]: (item["question_id"], item["model"]) for plan in plans for item in plan["items"]}
-    lines = scores.read_text(encoding="utf-8").splitlines()
-    level_of = {(score["question_id"], score["model"]): score["score"] for score in map(json.loads, lines)}
-    workbook = load_workbook(form)
-    for sheet in workbook.worksheets[1:]:  # the first one is the instructions
-        headings = [str(cell.value) for cell in sheet[1]]
-        for row in sheet.iter_rows(min_row=2):
-            if row[0].value in key_of:
-                level = level_of[key_of[row[0].value]]
-                for cell, heading in zip(row, headings, strict=True):
-                    if heading.endswith(("1–5", "0–5")):
-                        cell.value = level
-                    elif heading.endswith("0–1"):
-                        cell.value = int(level > 1)
-    workbook.save(form)
 
 
 @pytest.mark.slow

@@ -1,12 +1,11 @@
 """The documentation's site: built strictly, complete, and loading nothing from another host."""
 
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from calls import python, worked
 from pages import ROOT
 
 pytestmark = pytest.mark.slow
@@ -15,9 +14,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
+    worked(python("-m", "mkdocs", "build", "--strict", "--site-dir", folder, cwd=ROOT))
     return folder
 
 

@@ -13,3 +13,13 @@ def same_judgments(run: Path, other: Path) -> bool:
         judgment.model_dump(exclude=rounded) for judgment in two
     ]
     return all(a.probabilities == pytest.approx(b.probabilities, abs=1e-4) for a, b in zip(first, two, strict=True))
+
+
+def require_same_run(run: Path, other: Path) -> None:
+    """The same answers, judgments and rates."""
+    assert (run / "scores.json").read_bytes() == (other / "scores.json").read_bytes()
+    answers = [
+        sorted(Run(path).answers(), key=lambda answer: (answer.question_id, answer.sample)) for path in (run, other)
+    ]
+    assert answers[0] == answers[1]
+    assert same_judgments(run, other)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from calls import refused_with as refused
+from calls import worked
 from chat_server import completion
 
 from medjudge.records import Answer, PhysicianScore, Question
@@ -58,19 +60,12 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def benchmark(tmp_path: Path) -> Path:
     path = tmp_path / "questions.jsonl"
-    kinds = [("NUT", "fr"), ("NUT", "en"), ("MK", "fr"), ("MK", "en")]
-    questions = [
-        Question(
-            id=f"{category}-{language}-{n}",
-            category=category,
-            group=f"{category}-{language}-{n}",
-            prompt=f"Question {n} ?",
-            language=language,
-        )
-        for category, language in kinds
-        for n in range(3)
+    ids = [(category, language, n) for category in ("NUT", "MK") for language in ("fr", "en") for n in range(3)]
+    lines = [
+        {"id": f"{category}-{language}-{n}", "category": category, "prompt": f"Question {n} ?", "language": language}
+        for category, language, n in ids
     ]
-    write_records(path, questions)
+    write_records(path, [Question(group=line["id"], **line) for line in lines])
     return path
 
 
@@ -78,15 +73,13 @@ def test_a_sixth_category_and_a_third_language_come_from_a_folder(
     medjudge: Callable, folder: Path, benchmark: Path, tiny_lm: Path, chat_server: Callable, tmp_path: Path
 ) -> None:
     options = ("--benchmark", benchmark, "--run", "run")
-    refused = medjudge("answer", *options, "--model", tiny_lm)
-    assert refused.returncode == 2
-    assert "line 1: category: scheme llmeval-med has 'MK', 'MLU', 'MR', 'MSE', 'MTG'" in refused.stderr
+    known = "line 1: category: scheme llmeval-med has 'MK', 'MLU', 'MR', 'MSE', 'MTG'"
+    refused(medjudge("answer", *options, "--model", tiny_lm), known)
 
     # ---- Answer: the run keeps the whole scheme, and needs its folder no longer
     scheme = open_scheme(str(folder))
     few = ("--samples", 1, "--max-new-tokens", 8, "--device", "cpu")
-    done = medjudge("answer", *options, "--scheme", folder, "--model", tiny_lm, *few)
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("answer", *options, "--scheme", folder, "--model", tiny_lm, *few))
     shutil.rmtree(folder)
     run = Run(tmp_path / "run")
     assert run.scheme() == scheme
@@ -96,10 +89,8 @@ def test_a_sixth_category_and_a_third_language_come_from_a_folder(
     # ---- Judge: the prompt is the folder's, in its language
     server = chat_server(lambda body: completion("C'est juste.\nScore: 5"))
     judge = ("--judge", "openai:gpt", "--base-url", server.url)
-    done = medjudge(
-        "eval", *options, "--scheme", "run/scheme.json", "--answers", "run/answers.jsonl", *judge, OPENAI_API_KEY="k"
-    )
-    assert done.returncode == 0, done.stderr
+    own = ("--scheme", "run/scheme.json", "--answers", "run/answers.jsonl")
+    done = worked(medjudge("eval", *options, *own, *judge, OPENAI_API_KEY="k"))
     systems = {request["messages"][0]["content"] for request in server.asked}
     assert sum("# Critère : Critère NUT\n\n- 5: Tout est juste." in text for text in systems) == 1
     assert sum("Nutrition by diet tables (en)" in text for text in systems) == 1
@@ -113,15 +104,11 @@ def test_a_sixth_category_and_a_third_language_come_from_a_folder(
 
     # ---- Validate: the scheme's gate asks for the new category
     answers = read_records(run.answers_file, Answer)
-    write_records(
-        tmp_path / "scores.jsonl",
-        [
-            PhysicianScore(
-                question_id=answer.question_id, model=answer.model, rater="dr", score=2 if number % 4 == 0 else 5
-            )
-            for number, answer in enumerate(answers)
-        ],
-    )
+    scores = [
+        PhysicianScore(**answer.key._asdict(), rater="dr", score=5 if number % 4 else 2)
+        for number, answer in enumerate(answers)
+    ]
+    write_records(tmp_path / "scores.jsonl", scores)
     done = medjudge("validate", "run", *judge, "--physicians", "scores.jsonl", "--json", OPENAI_API_KEY="k")
     assert done.returncode in (0, 1), done.stderr
     study = json.loads(done.stdout)
@@ -132,12 +119,9 @@ def test_a_sixth_category_and_a_third_language_come_from_a_folder(
     assert required["usable agreement, MK"] == LLMEVAL_MED.gate.usable_agreement["MK"]
 
     # ---- Report
-    done = medjudge("report", "run", "--html", "report.html", "--json")
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("report", "run", "--html", "report.html", "--json"))
     assert "NUT" in json.loads(done.stdout)["models"][answers[0].model]
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "Nutrition" in page
-    assert "NUT" in page
+    assert "Nutrition" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 MEDIQA = """<MEDIQA2019-Task3-QA-TrainingSet2-Alexa><Question QID="{n}">
@@ -160,35 +144,13 @@ def test_consumer_questions_have_a_category_of_their_own_and_no_reference_agreem
 
     # The judge that comes with the package was trained on such questions, and scores them.
     judge = ("--judge", "built-in", "--device", "cpu")
-    done = medjudge("eval", "--benchmark", "run/questions.jsonl", "--run", "run", *judge)
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("eval", "--benchmark", "run/questions.jsonl", "--run", "run", *judge))
     assert "CHQ" in done.stdout
     assert "MTG" not in done.stdout
-    done = medjudge("validate", "run", *judge)
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("validate", "run", *judge))
     assert "CHQ" in done.stdout
     assert "GPT-4o" not in done.stdout
     study = json.loads((run.path / "agreement" / "built-in.json").read_text())
     assert study["scheme"]["name"] == "consumer-health"
     assert study["scheme"]["reference_agreement"] is None
     assert "usable_agreement" not in {check["kind"] for check in study["gate"]["checks"]}
-
-
-@pytest.mark.slow
-def test_a_scheme_is_chosen_once_for_a_run_that_has_none(
-    medjudge: Callable, sample_run: Path, folder: Path, chat_server: Callable
-) -> None:
-    run = Run(sample_run)
-    server = chat_server(lambda body: completion("Right.\nScore: 5"))
-    options = ("validate", "sample", "--judge", "openai:gpt", "--base-url", server.url, "--resamples", "100", "--json")
-    done = medjudge(*options, "--scheme", "consumer-health", OPENAI_API_KEY="k")
-    assert done.returncode == 2
-    assert "line 1: category: scheme consumer-health has 'CHQ'" in done.stderr
-    assert not run.has_scheme
-    done = medjudge(*options, "--scheme", folder, OPENAI_API_KEY="k")
-    assert done.returncode in (0, 1), done.stderr
-    assert json.loads(done.stdout)["scheme"]["name"] == "clinic"
-    assert run.scheme() == open_scheme(str(folder))
-    done = medjudge(*options, "--scheme", "llmeval-med", OPENAI_API_KEY="k")
-    assert done.returncode == 2
-    assert "keeps a copy of another scheme" in done.stderr

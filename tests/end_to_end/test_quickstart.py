@@ -3,11 +3,10 @@
 import json
 import re
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from calls import python, worked
 
 OFFLINE = """
 import socket
@@ -28,9 +27,7 @@ NAMES = ["Sample", "Answer", "Judge", "Distil and train", "Validate and report"]
 @pytest.mark.slow
 def test_quickstart_trains_validates_and_reports_with_the_network_cut_off(tmp_path: Path) -> None:
     assert socket.socket.connect  # cut in the child, not here
-    command = [sys.executable, "-c", OFFLINE, "quickstart", "--epochs", "1", "--json"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = worked(python("-c", OFFLINE, "quickstart", "--epochs", "1", "--json", cwd=tmp_path))
     result = json.loads(done.stdout)
     similarity, built_in, trained = result["agreement"]
     assert [study["judge"] for study in result["agreement"]] == ["similarity", "built-in", "quickstart"]
@@ -63,23 +60,12 @@ def test_quickstart_trains_validates_and_reports_with_the_network_cut_off(tmp_pa
     assert most
     assert int(most[1]) < 4 * 2**20
     # The judge just trained still works with the network cut off.
-    done = subprocess.run(
-        [sys.executable, "-c", OFFLINE, "eval", "--judge", "judges/quickstart", "--limit", "5"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+    done = worked(python("-c", OFFLINE, "eval", "--judge", "judges/quickstart", "--limit", "5", cwd=tmp_path))
     assert "Usability rates by judge quickstart" in done.stdout
     # Its own folders are replaced, anybody else's are not.
     (tmp_path / "judges" / "other").mkdir()
     (tmp_path / "judges" / "other" / "notes.txt").write_text("mine")
-    done = subprocess.run(
-        [sys.executable, "-m", "medjudge.cli", "quickstart", "--judge", "judges/other"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
+    done = python("-m", "medjudge.cli", "quickstart", "--judge", "judges/other", cwd=tmp_path)
     assert done.returncode == 2
     assert "not written by quickstart" in done.stderr
     assert (tmp_path / "judges" / "other" / "notes.txt").read_text() == "mine"

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 import pytest
 import torch
-from same_judgments import same_judgments
+from same_judgments import require_same_run, same_judgments
 
 from medjudge.answer import transformers_engine
 from medjudge.judge.open import similarity_folder
@@ -62,11 +62,7 @@ def test_two_workers_answer_and_judge_as_one_process_does(medjudge, tiny_lm, tmp
     monkeypatch.setattr(transformers_engine, "fast_dtype", lambda _: torch.float32)
     alone = medjudge(*command, "alone")
     assert json.loads(shared.stdout) == json.loads(alone.stdout), shared.stderr[-3000:]
-    single, several = tmp_path / "alone", tmp_path / "shared"
-    assert (several / "scores.json").read_bytes() == (single / "scores.json").read_bytes()
-    answers = sorted(Run(single).answers(), key=lambda answer: (answer.question_id, answer.sample))
-    assert sorted(Run(several).answers(), key=lambda answer: (answer.question_id, answer.sample)) == answers
-    assert same_judgments(several, single)
+    require_same_run(tmp_path / "shared", tmp_path / "alone")
 
 
 @needs_ray

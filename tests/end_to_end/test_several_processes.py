@@ -3,13 +3,13 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from same_judgments import same_judgments
+from calls import python, worked
+from same_judgments import require_same_run
 
 from medjudge.answer import transformers_engine
 from medjudge.errors import InputError
@@ -39,15 +39,8 @@ def two(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     (tmp_path / "exact.py").write_text(EXACT)
 
     def launch(program: list[str], *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(TWO), *program]
-        return subprocess.run(
-            [*command, *map(str, arguments)],
-            cwd=tmp_path,
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
+        words = ["-m", "accelerate.commands.launch", "--config_file", TWO, *program, *arguments]
+        return python(*words, cwd=tmp_path, env={**os.environ, **environment})
 
     return launch
 
@@ -64,10 +57,7 @@ def test_two_processes_answer_and_judge_as_one_does(
     both = two(["exact.py"], *command, "two")
     assert json.loads(both.stdout) == json.loads(alone.stdout), both.stderr[-3000:]
     single, several = tmp_path / "one", tmp_path / "two"
-    assert (several / "scores.json").read_bytes() == (single / "scores.json").read_bytes()
-    answers = sorted(Run(single).answers(), key=lambda answer: (answer.question_id, answer.sample))
-    assert sorted(Run(several).answers(), key=lambda answer: (answer.question_id, answer.sample)) == answers
-    assert same_judgments(several, single)
+    require_same_run(several, single)
     assert {file.name for file in several.iterdir()} == {file.name for file in single.iterdir()}
     manifests = [json.loads((run / "run.json").read_text()) for run in (single, several)]
     for part in ("models", "judges"):
@@ -90,8 +80,7 @@ def test_what_a_killed_group_made_is_kept_and_not_made_again(
     assert len(part) == 700
     assert 0 < len(whole) < 12
     monkeypatch.setattr(transformers_engine, "fast_dtype", lambda _: torch.float32)
-    done = medjudge(*command, "killed")
-    assert done.returncode == 0
+    done = worked(medjudge(*command, "killed"))
     assert "the last line was incomplete" in done.stderr
     medjudge(*command, "calm")
     lines = (tmp_path / "killed" / "answers.jsonl").read_bytes().split(b"\n")[:-1]

@@ -14,12 +14,21 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from example_bundle import ABOUT
 
-from medjudge.bundle import MANIFEST, SUMS, unpack_bundle, write_bundle
+from medjudge.bundle import MANIFEST, SUMS, About, unpack_bundle, write_bundle
 from medjudge.errors import InputError
-from medjudge.workflows.unpack import REQUIREMENTS, unpack
+from medjudge.workflows.unpack import unpack
 
+ABOUT = About(
+    judge="j",
+    kind="ordinal",
+    base_model="b",
+    base_revision=None,
+    questions=1,
+    answers=0,
+    scheme="s",
+    scheme_sha256="0" * 64,
+)
 FILES = {"benchmark/questions.jsonl": b"{}\n", "judges/j/judge.json": b"x" * 1000, "judges/j/" + "l" * 150: b""}
 
 
@@ -97,7 +106,7 @@ def test_a_signature_of_an_earlier_version_is_put_into_place(bundle: Path) -> No
         members[1:2] = [(sums, content), (signature, b"")]
 
     rewritten(bundle, sign)
-    assert unpack(bundle, bundle.parent / "kit").commands
+    assert unpack(bundle, bundle.parent / "kit").command
     assert (bundle.parent / "kit" / signature.name).is_file()
 
 
@@ -144,30 +153,30 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tuple[ta
 
 
 @pytest.mark.parametrize(
-    ("added", "expected"),
+    "added",
     [
-        (member("judges/j/judge.json", tarfile.SYMTYPE, "/etc/passwd"), "is a link"),
-        (member("judges/j/judge.json", tarfile.LNKTYPE, "benchmark/questions.jsonl"), "is a link"),
-        (member("null", tarfile.CHRTYPE), "a device or a pipe"),
-        (member("disk", tarfile.BLKTYPE), "a device or a pipe"),
-        (member("pipe", tarfile.FIFOTYPE), "a device or a pipe"),
-        (member("judges", tarfile.DIRTYPE), "a folder"),
-        (member("/tmp/outside"), "is not a relative path"),
-        (member("../outside"), "leads outside"),
-        (member("judges/../../outside"), "leads outside"),
-        (member("C:\\outside"), "is not a relative path"),
-        (member("evil\x1b[2J\u202e"), "has a control character"),
-        (member("benchmark/questions.jsonl"), "occurs twice"),
-        (member("manifest.json"), "occurs twice"),
-        (member("judges/j/sitecustomize.py"), "is not in the manifest"),
+        member("judges/j/judge.json", tarfile.SYMTYPE, "/etc/passwd"),
+        member("judges/j/judge.json", tarfile.LNKTYPE, "benchmark/questions.jsonl"),
+        member("null", tarfile.CHRTYPE),
+        member("disk", tarfile.BLKTYPE),
+        member("pipe", tarfile.FIFOTYPE),
+        member("judges", tarfile.DIRTYPE),
+        member("/tmp/outside"),
+        member("../outside"),
+        member("judges/../../outside"),
+        member("C:\\outside"),
+        member("evil\x1b[2J\u202e"),
+        member("benchmark/questions.jsonl"),
+        member("manifest.json"),
+        member("judges/j/sitecustomize.py"),
     ],
 )
-def test_a_member_that_the_manifest_does_not_have_is_named(bundle: Path, added, expected) -> None:
+def test_a_member_that_the_manifest_does_not_have_is_named(bundle: Path, added) -> None:
     for position in (3, 5):  # in the middle, and behind the last file
         before = bundle.read_bytes()
         rewritten(bundle, lambda members, at=position: members.insert(at, added))
         message = refused(bundle)
-        assert expected in message
+        assert f"{added[0].name!a} is no plain file of the manifest, or is there twice" in message
         assert "\x1b" not in message
         bundle.write_bytes(before)
 
@@ -249,15 +258,11 @@ def test_a_shell_reads_the_printed_commands_as_they_were_meant(
     bundle: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.chdir(bundle.parent)
-    sources = {f"wheels/{REQUIREMENTS}": bundle, "judges/a b/judge.json": bundle}
-    about = ABOUT.model_copy(update={"judge": "a b;c", "python": "3.12"})
-    write_bundle(Path(f"{name}.tar"), sources, "0.1.0", about)
-    install, run = unpack(Path(f"{name}.tar")).commands
+    about = ABOUT.model_copy(update={"judge": "a b;c"})
+    write_bundle(Path(f"{name}.tar"), {"judges/a b/judge.json": bundle}, "0.1.0", about)
+    words = shlex.split(unpack(Path(f"{name}.tar")).command)
     place = f"./{name}" if name.startswith("-") else name
-    assert shlex.split(install)[:4] == ["python3.12", "-m", "venv", f"{place}/venv"]
-    assert shlex.split(install).count("&&") == 1
-    words = shlex.split(run)
-    assert words[0] == f"{place}/venv/bin/medjudge"
+    assert words[0] == "medjudge"
     assert words[words.index("--judge") + 1] == f"{place}/judges/a b;c"
 
 

@@ -10,15 +10,11 @@ from medjudge.errors import InputError
 from medjudge.files import clipped, parse_yaml, read_yaml, read_yaml_texts
 
 DOUBLING = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 31))
-MERGING = "a0: &a0 {k: 1}\n" + "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 31))
-LONG_TEXT = "a: &a " + "x" * 100_000 + "\nb: [" + "*a, " * 1000 + "]\n"
 REFUSED = {
-    "a list in itself": ("benchmark: &a [*a]", "stands inside what it names"),
-    "a mapping in itself": ("a: &a {b: {c: *a}}", "stands inside what it names"),
-    "a mapping as its own key": ("a: &a\n  ? *a\n  : 1", "stands inside what it names"),
-    "31 levels of aliases": (DOUBLING, "repeat more than 1,000,000 characters"),
-    "31 levels of merged mappings": (MERGING, "repeat more than 1,000,000 characters"),
-    "a long text a thousand times": (LONG_TEXT, "repeat more than 1,000,000 characters"),
+    "a list in itself": ("benchmark: &a [*a]", "an alias in line 1; write out what it names"),
+    "a mapping as its own key": ("a: &a\n  ? *a\n  : 1", "an alias in line 2"),
+    "31 levels of aliases": (DOUBLING, "an alias in line 2"),
+    "a merged mapping": ("a: &a {k: 1}\nb: {<<: *a}", "an alias in line 2"),
     "9,000 hexadecimal digits": ("n: 0x" + "f" * 9000, "the number in line 1 has more than 400 characters"),
     "30,000 binary digits": ("\nn: 0b" + "1" * 30_000, "the number in line 2 has more than 400 characters"),
     "a base of 60": ("n: 1" + ":1" * 3000, "the number in line 1 has more than 400 characters"),
@@ -48,7 +44,7 @@ def test_a_document_is_refused_at_once_and_in_one_line(tmp_path: Path, name: str
     assert len(line) < 500 + len(str(path))
 
 
-@pytest.mark.parametrize("name", ["a list in itself", "31 levels of aliases", "31 levels of merged mappings"])
+@pytest.mark.parametrize("name", ["a list in itself", "31 levels of aliases"])
 def test_labels_are_read_as_carefully(tmp_path: Path, name: str) -> None:
     (tmp_path / "x.yaml").write_text(REFUSED[name][0])
     with pytest.raises(InputError, match="not valid YAML"):
@@ -93,9 +89,3 @@ def test_any_value_can_be_quoted() -> None:
 
 def test_a_character_that_json_spells_as_two_halves_is_read() -> None:
     assert parse_yaml(r'{"a": "\ud83d\ude00"}', "x.yaml") == {"a": "\U0001f600"}
-
-
-def test_aliases_and_merges_of_an_ordinary_config_are_read() -> None:
-    text = "base: &base {lr: 1.0e-4, steps: 10}\nfirst: *base\nsecond: {<<: *base, steps: 20}\nn: 0x10\n"
-    expected = {"lr": 1e-4, "steps": 10}
-    assert parse_yaml(text, "x") == {"base": expected, "first": expected, "second": {"lr": 1e-4, "steps": 20}, "n": 16}

@@ -3,12 +3,11 @@
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import typer
+from calls import python, worked
 
 from medjudge.cli.main import app
 
@@ -40,8 +39,7 @@ def test_the_package_can_be_built_from_what_it_copies(tmp_path) -> None:
             copy = shutil.copytree if (REPOSITORY / name).is_dir() else shutil.copy
             copy(REPOSITORY / name, place)
     call = f"import hatchling.build as backend; backend.build_wheel({str(tmp_path)!r})"
-    done = subprocess.run([sys.executable, "-c", call], cwd=source, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
+    worked(python("-c", call, cwd=source))
     assert list(tmp_path.glob("medjudge-*.whl"))
     (installed,) = [line for line in instructions("RUN") if "/src[" in line]
     extras = set(re.search(r"/src\[([\w,]+)\]", installed)[1].split(","))

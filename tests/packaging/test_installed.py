@@ -4,10 +4,11 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
+import calls
 import pytest
+from calls import worked
 
 REPOSITORY = Path(__file__).parent.parent.parent
 _LOOK = """
@@ -22,9 +23,7 @@ print(json.dumps(files))
 def python(*arguments: str | Path, cwd: Path, path: str = "") -> subprocess.CompletedProcess[str]:
     """Runs this Python with only `path` before its own packages."""
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1", "HF_HUB_OFFLINE": "1"}
-    return subprocess.run(
-        [sys.executable, *map(str, arguments)], cwd=cwd, env=environment, capture_output=True, text=True, timeout=300
-    )
+    return calls.python(*arguments, cwd=cwd, env=environment)
 
 
 def built(source: Path, target: str, out: Path) -> Path:
@@ -32,15 +31,14 @@ def built(source: Path, target: str, out: Path) -> Path:
     pytest.importorskip("hatchling", reason="hatchling builds the wheel; pip install hatchling")
     out.mkdir()
     call = f"import hatchling.build as backend; print(backend.build_{target}({str(out)!r}))"
-    done = python("-c", call, cwd=source, path=os.environ.get("PYTHONPATH", ""))
-    assert done.returncode == 0, done.stderr[-2000:]
+    done = worked(python("-c", call, cwd=source, path=os.environ.get("PYTHONPATH", "")))
     return out / done.stdout.split()[-1]
 
 
 def installed(wheel: Path, folder: Path) -> str:
     """Installs a wheel, without what it depends on."""
-    done = python("-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", folder, wheel, cwd=wheel.parent)
-    assert done.returncode == 0, done.stderr[-2000:]
+    options = ("-q", "--no-deps", "--no-index")
+    worked(python("-m", "pip", "install", *options, "--target", folder, wheel, cwd=wheel.parent))
     return str(folder)
 
 
@@ -60,8 +58,7 @@ def wheel_path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def looked_up(path: str, cwd: Path) -> list[Path]:
     """Where an installation has the package and its files; all of them exist."""
-    done = python("-c", _LOOK, cwd=cwd, path=path)
-    assert done.returncode == 0, done.stderr[-2000:]
+    done = worked(python("-c", _LOOK, cwd=cwd, path=path))
     files = [Path(file) for file in json.loads(done.stdout)]
     assert all(file.is_file() for file in files), files
     return files
@@ -98,14 +95,12 @@ def test_an_editable_install_finds_the_recipes_and_configs_of_the_checkout(tmp_p
 def test_medjudge_train_from_a_wheel_in_an_empty_folder(wheel_path, tmp_path, tiny_encoder) -> None:
     """The command that `distill` names next, with a tiny model: training steps, and a judge folder."""
     sample = Path(wheel_path) / "medjudge" / "data" / "sample"
-    distilled = python("-m", "medjudge.cli", "distill", sample, "--out", "data", cwd=tmp_path, path=wheel_path)
-    assert distilled.returncode == 0, distilled.stderr[-2000:]
+    distilled = worked(python("-m", "medjudge.cli", "distill", sample, "--out", "data", cwd=tmp_path, path=wheel_path))
     (following,) = [line for line in distilled.stdout.splitlines() if line.startswith("Next: medjudge train")]
     small = ["--model_name_or_path", tiny_encoder, "--max-length", "32", "--lora_r=2", "--max_steps", "3"]
     often = ["--eval_strategy", "steps", "--eval_steps", "3", "--logging_steps", "1", "--output_dir", "judge"]
     command = ["-m", "medjudge.cli", *following.split()[2:], *small, *often, "--json"]
-    trained = python(*command, cwd=tmp_path, path=wheel_path)
-    assert trained.returncode == 0, trained.stderr[-3000:]
+    trained = worked(python(*command, cwd=tmp_path, path=wheel_path))
     printed = json.loads(trained.stdout)
     assert printed["judge"] == "judge"
     assert 0 <= printed["validation"]["usable_agreement"] <= 1

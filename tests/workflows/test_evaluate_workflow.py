@@ -5,7 +5,6 @@ import json
 import pytest
 
 import medjudge
-from medjudge.errors import InputError
 from medjudge.store import Run
 from medjudge.workflows.answer import AnswerOptions
 from medjudge.workflows.evaluate import EvaluateOptions
@@ -22,13 +21,11 @@ def test_evaluate_returns_the_rates_that_it_writes_and_prints_them(tiny_similari
     assert rate["questions"] == 12
     assert rate["low"] <= rate["rate"] <= rate["high"]
     assert set(result.rates) == {f"model-{letter}" for letter in "abcde"}
-    text, html = repr(result), result._repr_html_()
+    text = repr(result)
     assert "never validated" in text
     assert "No physician" in text
     for model, rates in result.rates.items():
         assert f"{model}: {rates.overall.rate:.1f} (" in text
-        assert f"<td>{model}</td><td>{rates.overall.rate:.1f} (" in html
-    assert "<th>OP</th>" in html
 
 
 def test_killed_before_its_manifest_a_run_goes_on_with_the_sample(tiny_similarity, tmp_path, monkeypatch) -> None:
@@ -42,35 +39,6 @@ def test_killed_before_its_manifest_a_run_goes_on_with_the_sample(tiny_similarit
     assert (tmp_path / "run" / "questions.jsonl").exists()
     assert not (tmp_path / "run" / "answers.jsonl").exists()
     assert medjudge.evaluate(judge=str(tiny_similarity), limit=2, run=tmp_path / "run").complete
-
-
-@pytest.mark.slow
-def test_a_name_of_a_model_is_escaped(jsonl, tmp_path) -> None:
-    question = {
-        "id": "q1",
-        "category": "MK",
-        "group": "q1",
-        "prompt": "How much?",
-        "language": "en",
-        "reference": "4 g",
-    }
-    questions = jsonl("questions.jsonl", question)
-    answers = jsonl("answers.jsonl", {"question_id": "q1", "model": "<img src=x>", "text": "4 g"})
-    result = medjudge.evaluate(str(questions), answers=answers, judge="similarity", run=tmp_path / "run")
-    assert "<img" not in result._repr_html_()
-    assert "&lt;img" in result._repr_html_()
-
-
-def test_a_scheme_is_chosen_by_name(jsonl, tiny_similarity, tmp_path) -> None:
-    question = {"id": "q1", "category": "CHQ", "group": "q1", "prompt": "How much?", "language": "en", "reference": "4"}
-    questions = str(jsonl("questions.jsonl", question))
-    answers = jsonl("answers.jsonl", {"question_id": "q1", "model": "m", "text": "4 g"})
-    asked = {"answers": answers, "judge": str(tiny_similarity), "run": tmp_path / "run"}
-    with pytest.raises(InputError, match="CHQ"):
-        medjudge.evaluate(questions, **asked)
-    result = medjudge.evaluate(questions, scheme="consumer-health", **asked)
-    assert list(result.rates["m"].parts) == ["OP", "CHQ"]
-    assert result.run.scheme().name == "consumer-health"
 
 
 @pytest.mark.slow

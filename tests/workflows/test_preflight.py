@@ -1,6 +1,5 @@
 """What `medjudge eval` says and refuses before the first judgment, and which questions it uses."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -56,17 +55,6 @@ def test_eval_refuses_before_it_writes_anything(medjudge, jsonl, tmp_path) -> No
     strangers = jsonl("strangers.jsonl", *[{"question_id": f"x{n}", "model": "m", "text": "x"} for n in range(3)])
     refused(medjudge(*asked, strangers), "(3 of 3 answers belong to none); its ids look like 'q1'")
     assert not (tmp_path / "runs").exists()
-
-
-@pytest.mark.slow
-def test_only_answered_questions_are_used_where_asked(medjudge, jsonl) -> None:
-    questions = jsonl("questions.jsonl", *[{**QUESTION, "id": name, "group": name} for name in ("q1", "q2", "q3")])
-    answers = jsonl("answers.jsonl", {"question_id": "q2", "model": "m", "text": "4 g"})
-    asked = ("eval", "--benchmark", questions, "--answers", answers, "--judge", "similarity", "--json")
-    done = medjudge(*asked, "--run", "a", "--answered-only")
-    assert done.returncode == 0, done.stderr
-    assert "1 questions, 1 of them with an answer; the judge can read 1 of these" in done.stderr
-    assert json.loads(done.stdout)["questions"] == {"questions": 1, "not_answered": 0, "unscored": 0}
 
 
 def test_questions_are_chosen_by_id_and_by_category_and_bring_their_earlier_turns(question, tmp_path) -> None:

@@ -101,20 +101,9 @@ def test_the_language_is_recognized_by_the_script(text, language) -> None:
     assert language_of(text, ("en", "zh")) == language
 
 
-def test_a_score_prints_well_and_escapes_what_a_model_wrote() -> None:
-    judgment = Judgment(
-        question_id="q",
-        model="m",
-        judge="<j>",
-        score=4,
-        expected=3.9,
-        probabilities=[0.05, 0.1, 0.15, 0.3, 0.4],
-        rationale="<script>alert(1)</script>",
-    )
-    score = Score.from_judgment(judgment)
-    assert repr(score) == "4 of 5 by <j> (usable, expected 3.90)"
+def test_a_score_says_whether_the_answer_is_usable() -> None:
+    probabilities = [0.05, 0.1, 0.15, 0.3, 0.4]
+    judged = {"question_id": "q", "model": "m", "judge": "j", "score": 4, "expected": 3.9}
+    score = Score.from_judgment(Judgment(**judged, probabilities=probabilities))
+    assert repr(score) == "4 of 5 by j (usable, expected 3.90)"
     assert score.usable_probability == pytest.approx(0.7)
-    html = score._repr_html_()
-    assert "<script>" not in html
-    assert "<j>" not in html
-    assert html.count("<progress") == 5

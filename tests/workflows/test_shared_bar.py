@@ -1,23 +1,18 @@
 """All probes of a validation share one bar, which names the one at work."""
 
-import io
 import re
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
+from calls import Terminal
 
 from medjudge.judge.open import JudgeOptions, resolve_judge
 from medjudge.store import Run
 from medjudge.validation.study import Settings
 from medjudge.workflows.judge import judge_answers
 from medjudge.workflows.probe_judge import probe_judge
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def bars(sample_run: Path, tiny_similarity: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
