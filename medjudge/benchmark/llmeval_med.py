@@ -67,7 +67,7 @@ def read_llmeval_scores(paths: list[Path], model: str, judge: str, scheme: Schem
     """
     read = PublishedSet()
     samples: dict[str, list[str]] = {}
-    rounds: Counter[tuple[str, int]] = Counter()
+    rounds: Counter[AnswerKey] = Counter()
 
     def add(fields: dict[str, Any], question: Question, odd: list[Oddity], place: str) -> None:
         text, (level, problem) = fields.get("model_answer"), _level(fields.get("model_answer_score"))
@@ -79,9 +79,8 @@ def read_llmeval_scores(paths: list[Path], model: str, judge: str, scheme: Schem
         texts = samples.setdefault(question.id, [])
         if text not in texts:
             texts.append(text)
-            read.answer(question.id, model, text, len(texts) - 1)
-        sample = texts.index(text)
-        rounds[question.id, sample] += 1
+        key = read.answer(question.id, model, text, texts.index(text))
+        rounds[key] += 1
         if problem:
             read.odd(place, problem, about_score=True)
         reply = fields.get("model_answer_judgement")
@@ -90,9 +89,7 @@ def read_llmeval_scores(paths: list[Path], model: str, judge: str, scheme: Schem
         if None not in (level, verdict) and verdict != level:
             what = f"recorded score {level}, but the judge's reply ends in the verdict {verdict}"
             read.odd(place, what, about_score=True)
-        missing = f"no score in the file: {problem}"
-        key = AnswerKey(question.id, model, sample)
-        read.judgment(key, level, missing, reply, judge, rounds[question.id, sample])
+        read.judgment(key, level, f"no score in the file: {problem}", reply, judge, rounds[key])
 
     for path in paths:
         _read(path, scheme, add)

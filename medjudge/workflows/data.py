@@ -115,7 +115,7 @@ def convert_data(
         read = read_llmeval_scores(list(files), model, judge_name, known)
         read.oddities = [oddity for oddity in read.oddities if oddity.about_score]
     else:
-        read = _read(format, files)
+        read = read_published(format, files)
         known = named or (read.scheme if (own := _SETS[format].scheme) is None else open_scheme(own))
         judge_name = TEACHER
     for question in read.questions:
@@ -132,7 +132,12 @@ def convert_data(
     return Converted({**written, run.questions_file: len(read.questions)}, tuple(read.oddities))
 
 
-def _read(format: str, files: Sequence[Path]) -> PublishedSet:
+def read_published(format: str, files: Sequence[Path]) -> PublishedSet:
+    """Reads the files of a published set.
+
+    Raises:
+        InputError: There are too few or too many of them, one breaks its format, or there is no question in them.
+    """
     published = _SETS[format]
     if published.number and len(files) != published.number:
         raise InputError(f"{format}: name {published.names}")

@@ -16,7 +16,7 @@ def test_a_list_is_the_same_packed_and_plain(tmp_path: Path) -> None:
     plain, zipped = tmp_path / "a.json", tmp_path / "a.json.gz"
     plain.write_text(json.dumps([{"a": "é"}], ensure_ascii=False), encoding="utf-8")
     zipped.write_bytes(gzip.compress(plain.read_bytes()))
-    assert read_list(plain) == read_list(zipped) == [{"a": "é"}]
+    assert read_list(plain) == read_list(zipped) == [("[0]", {"a": "é"})]
 
 
 @pytest.mark.parametrize(
