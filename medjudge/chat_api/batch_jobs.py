@@ -14,17 +14,9 @@ import openai
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from medjudge.chat_api.client import body_bytes
-from medjudge.chat_api.replies import (
-    REFUSABLE,
-    ChatReply,
-    ReplyError,
-    ServerError,
-    one_line,
-    read_reply,
-    refused_parameter,
-)
+from medjudge.chat_api.replies import ChatReply, ReplyError, ServerError, one_line, read_reply
 from medjudge.chat_api.spending import Spending, Used
-from medjudge.chat_api.transport import Reader
+from medjudge.chat_api.transport import without_key
 from medjudge.errors import InputError, UnfinishedError
 from medjudge.files import first_problem, read_text, write_json, write_whole
 from medjudge.store import Run
@@ -88,7 +80,8 @@ class BatchJobs:
         self.model = model
         self.spending = spending
         self.jobs = read_batch_jobs(run, name)
-        self._client = openai.OpenAI(base_url=base_url, max_retries=5, timeout=300, http_client=Reader(timeout=300))
+        http = openai.DefaultHttpxClient(timeout=300, follow_redirects=False)
+        self._client = openai.OpenAI(base_url=base_url, max_retries=5, timeout=300, http_client=http)
 
     def uncollected(self) -> list[BatchJob]:
         """The jobs whose results have not been read yet."""
@@ -241,7 +234,7 @@ class BatchJobs:
             custom_id, response, error = str(fields["custom_id"]), fields.get("response"), fields.get("error")
             status = int(response["status_code"]) if response else 0
             if error and not status:
-                message = f"{error.get('code')}: {error.get('message')}"
+                message = without_key(f"{error.get('code')}: {error.get('message')}")
                 return BatchResult(custom_id, error=None if error.get("code") in _NOT_DONE else message)
             body = response["body"]
         except (ValueError, LookupError, TypeError, AttributeError):
@@ -251,9 +244,8 @@ class BatchJobs:
                 raise ServerError(status, body)
             reply = read_reply(body)
         except ServerError as refusal:
-            message = f"status {refusal.status}: {refusal.message}"
-            parameter = refused_parameter(refusal.status, refusal.message, refusal.parameter, REFUSABLE, refusal.codes)
-            return BatchResult(custom_id, None, message, parameter, refusal.of_the_chat)
+            message = without_key(f"status {refusal.status}: {refusal.message}")
+            return BatchResult(custom_id, None, message, refusal.refused_parameter(), refusal.of_the_chat)
         except ReplyError as broken:
             return BatchResult(custom_id, None, str(broken))
         if reply.tokens_in is not None and reply.tokens_out is not None:

@@ -239,7 +239,7 @@ def test_a_limit_on_costs_is_never_passed_across_restarts_and_faults(chat_server
 
 def test_a_request_in_flight_at_a_kill_counts_with_its_maximum(account, tmp_path) -> None:
     spending = Spending(account, Limit(1.0, tmp_path / "prices.yaml"))
-    spending.end(spending.begin(Used("m", 1000, 100, known=False)), 250, 20)
+    spending.end(spending.begin(Used("m", 1000, 100, known=False)), (250, 20))
     spending.begin(Used("m", 1000, 100, known=False))
     again = Spending(account, Limit(1.0, tmp_path / "prices.yaml"))
     assert again.spent == pytest.approx((250 + 200 + 1000 + 1000) / 1e6)

@@ -14,7 +14,6 @@ from medjudge.chat_api.replies import (
     ServerError,
     parse_reply,
     read_error,
-    refused_parameter,
     stated_error,
 )
 from medjudge.errors import InputError
@@ -148,7 +147,7 @@ def test_a_parameter_is_found_where_a_server_lists_problems_or_quotes_its_provid
     ],
 )
 def test_a_quoted_prompt_a_window_and_a_passing_fault_reject_no_parameter(status, message, named) -> None:
-    assert refused_parameter(status, message, named) is None
+    assert ServerError(status, {"error": {"message": message, "param": named}}).refused_parameter() is None
 
 
 @pytest.mark.parametrize("asked", [None, False])
