@@ -254,6 +254,10 @@ def test_liveqa_brings_references_and_the_assessors_scores(tmp_path: Path) -> No
     ]
     assert [answer.model for answer in made.answers] == ["system-1", "system-2", "system-3"]
     assert scored(made) == [("liveqa-3", "system-1", 5), ("liveqa-3", "system-3", 1)]
+    references.write_text('<LIVEQA><NLM-QUESTION qid="TQ3"><ANSWER>x</ANSWER></NLM-QUESTION></LIVEQA>')
+    with pytest.raises(InputError, match=r"reference\.xml, question TQ3: SUBJECT and MESSAGE are both empty"):
+        read_published("liveqa-med", [references, judged])
+    references.write_text(liveqa(3))
     for line in ("9 4 text", "3 7 text", "3 4", "just words here"):
         judged.write_text(f"3 4 Fine.\n{line}\n")
         with pytest.raises(InputError, match=r"judged.txt, line 2"):
