@@ -348,115 +348,80 @@ def test_what_is_wrong_in_an_archive_is_named_with_its_place(medquad, tmp_path: 
 
 # --- What is wrong ---------------------------------------------------------------------------------------------------
 
-WITHOUT_BEST = {name: value for name, value in halluqa(5).items() if not name.startswith("Best")}
+WITHOUT_BEST = {name: value for name, value in halluqa().items() if not name.startswith("Best")}
 WITHOUT_METRIC = {name: value for name, value in MORQA.items() if name != "metric"}
-HEALTHBENCH = [{**CONVERSATION, "rubrics": []}, CONVERSATION, {**CONVERSATION, "prompt": "text"}, {"prompt_id": " "}]
-NO_CONVERSATION = "prompt: a conversation is expected between"
-PROBLEMS: list[tuple[str, str, list[Any], list[str]]] = [
-    (
-        "healthbench",
-        "hb.jsonl",
-        HEALTHBENCH,
-        [
-            "line 1: rubrics: List should have at least 1",
-            "line 3: prompt: Input should be a",
-            "line 4: prompt_id: String",
-        ],
-    ),
-    ("healthbench-meta", "m.jsonl", [{**META, "binary_labels": [True]}], ["line 1: binary_labels and anon"]),
-    ("healthbench-meta", "m.jsonl", [{**META, "binary_labels": [1, 0]}], ["line 1: binary_labels.0: Input should be"]),
-    (
-        "kqa",
-        "k.csv",
-        [kqa(label="Yes"), kqa("x", category_x="Maybe"), kqa("y", answer="Other."), kqa(""), kqa("z"), kqa("z")],
-        [
-            "row 2: label_0 is 'Yes'; one of entailment, neutral, contradiction is",
-            "row 3: category_x is 'Maybe'",
-            "row 4: gpt's answer to kqa-1 has another text",
-            "row 5: claim: the cell is empty",
-            "row 7: kqa-1 / gpt / 0 / physician-0 / z occurs twice; remove one of the two",
-        ],
-    ),
-    ("morqa", "m.csv", [{**MORQA, "value": "2"}], ["row 2: value is '2'; one of 0, "]),
-    ("morqa", "m.csv", [{**MORQA, "lang": "fr"}], ["row 2: lang is 'fr'; one of en, zh is expected"]),
-    ("morqa", "m.csv", [MORQA, MORQA], ["row 3: woundcare-7-zh / gpt / 0 / r1 occurs twice"]),
-    ("morqa", "m.csv", [WITHOUT_METRIC], ["m.csv: no column metric"]),
-    ("oncqa", "o.csv", [{**ONCQA, "q3": "Fine"}], ["row 2: q3 is 'Fine'; one of acceptable, "]),
-    (
-        "halluqa",
-        "m.json",
-        [halluqa(1, "yes"), halluqa(2), halluqa(2), halluqa(4, question_id="x"), WITHOUT_BEST, "text"],
-        [
-            "[0]: is_hallucination.",
-            "[2]: halluqa-2 / m / 0 / gpt-4 / 1 occurs twice",
-            '[3]: question_id: Input should be a valid integer (found "x")',
-            "[4]: no Best_Answer1 to Best_Answer4; at least one right answer is needed",
-            "[5]: Input should be a valid dictionary",
-        ],
-    ),
-    (
-        "evouna",
-        "NQ.json",
-        [evouna("a", "yes"), evouna(" "), {"question": "a", "golden_answer": "b"}, evouna("d", answer_fid=3)],
-        [
-            "[0]: judge_fid is 'yes'; true, false or null is expected",
-            "[1]: question: String should have at least 1",
-            "[2]: no field judge_SYSTEM; at least one system's answer_SYSTEM and judge_SYSTEM are needed",
-            "[3]: answer_fid is no text",
-        ],
-    ),
-    (
-        "disc-medllm",
-        "a.jsonl",
-        [
-            consultation(accuracy=6),
-            consultation(turns="doctor: 请休息。\n"),
-            consultation(turns="patient: 我头疼\ndoctor:\n"),
-            consultation(prompt="no conversation"),
-            consultation("other"),
-            consultation("other"),
-            consultation("third", turns=TURNS.replace("头疼", "腿疼")),
-            [],
-        ],
-        [
-            "line 1: scores: no line 'Accuracy: N' with N from 1 to 5",
-            *(f"line {number}: {NO_CONVERSATION}" for number in (2, 3, 4)),
-            "line 6: cmd-0-7 / other / 0 / gpt-4 / 1 occurs twice",
-            "line 7: prompt: the patient begins in other words",
-            "line 8: Input should be",
-        ],
-    ),
-    ("disc-medllm", "a.jsonl", ["{"], ["line 1: Input should be"]),
-    (
-        "mediqa2019",
-        "a.xml",
-        [mediqa("5")],
-        ["question 7: answer 7_Answer1 needs AnswerText, a ReferenceScore of 1 to 4"],
-    ),
-    ("mediqa2019", "a.xml", [mediqa(text=" ")], ["question 7: answer 7_Answer1 needs AnswerText"]),
-    (
-        "mediqa2019",
-        "a.xml",
-        [mediqa(rank="one")],
-        ["it has AnswerText \"It's this.\", ReferenceScore '4', SystemRank 'one'"],
-    ),
-    ("mediqa2019", "a.xml", ["<a>"], ["a.xml: not valid XML"]),
-    ("mediqa2019", "a.xml", ["<a></a>"], ["a.xml: the root element is <a>"]),
+BAD_SCORE = (
+    "question 7: answer 7_Answer1 needs AnswerText, a ReferenceScore of 1 to 4, and a number as SystemRank; it has"
+)
+NO_CONVERSATION = "line 1: prompt: a conversation is expected between"
+LEGS = consultation("third", turns=TURNS.replace("头疼", "腿疼"))
+PROBLEMS: list[tuple[str, str, list[Any], str]] = [
+    ("healthbench", "h.jsonl", [{**CONVERSATION, "rubrics": []}], "line 1: rubrics: List should have at least 1"),
+    ("healthbench", "h.jsonl", [{**CONVERSATION, "prompt": "text"}], "line 1: prompt: Input should be a valid list"),
+    ("healthbench-meta", "m.jsonl", [{**META, "binary_labels": [True]}], "line 1: binary_labels and anonymized"),
+    ("healthbench-meta", "m.jsonl", [{**META, "binary_labels": [1, 0]}], "line 1: binary_labels.0: Input should be"),
+    ("kqa", "k.csv", [kqa(label="Yes")], "row 2: label_0 is 'Yes'; one of entailment, neutral, contradiction is exp"),
+    ("kqa", "k.csv", [kqa(category_x="Maybe")], "row 2: category_x is 'Maybe'; one of must_have, nice_to_have is"),
+    ("kqa", "k.csv", [kqa(), kqa("Rest", answer="Other.")], "row 3: gpt's answer to kqa-1 has another text"),
+    ("kqa", "k.csv", [kqa("")], "row 2: claim: the cell is empty"),
+    ("kqa", "k.csv", [kqa(), kqa()], "row 3: kqa-1 / gpt / 0 / physician-0 / Drink water occurs twice; remove one"),
+    ("morqa", "m.csv", [{**MORQA, "value": "2"}], "row 2: value is '2'; one of 0, "),
+    ("morqa", "m.csv", [{**MORQA, "lang": "fr"}], "row 2: lang is 'fr'; one of en, zh is expected"),
+    ("morqa", "m.csv", [MORQA, MORQA], "row 3: woundcare-7-zh / gpt / 0 / r1 occurs twice"),
+    ("oncqa", "o.csv", [{**ONCQA, "q3": "Fine"}], "row 2: q3 is 'Fine'; one of acceptable, "),
+    ("halluqa", "m.json", [halluqa(wrong="yes")], "[0]: is_hallucination."),
+    ("halluqa", "m.json", [halluqa(), halluqa()], "[1]: halluqa-1 / m / 0 / gpt-4 / 1 occurs twice"),
+    ("halluqa", "m.json", [halluqa(question_id="x")], "[0]: question_id: Input should be a valid integer (found"),
+    ("halluqa", "m.json", [WITHOUT_BEST], "[0]: no Best_Answer1 to Best_Answer4; at least one right answer is needed"),
+    ("halluqa", "m.json", ["text"], "[0]: Input should be a valid dictionary"),
+    ("evouna", "N.json", [evouna("a", "yes")], "[0]: judge_fid is 'yes'; true, false or null is expected"),
+    ("evouna", "N.json", [evouna(" ")], "[0]: question: String should have at least 1 character"),
+    ("evouna", "N.json", [{"question": "a", "golden_answer": "b"}], "[0]: no field judge_SYSTEM; at least one system"),
+    ("evouna", "N.json", [evouna("d", answer_fid=3)], "[0]: answer_fid is no text"),
+    ("disc-medllm", "a.jsonl", [consultation(accuracy=6)], "line 1: scores: no line 'Accuracy: N' with N from 1 to 5"),
+    ("disc-medllm", "a.jsonl", [consultation(turns="doctor: 请休息。\n")], NO_CONVERSATION),
+    ("disc-medllm", "a.jsonl", [consultation(turns="patient: 我头疼\ndoctor:\n")], NO_CONVERSATION),
+    ("disc-medllm", "a.jsonl", [consultation(prompt="no conversation")], NO_CONVERSATION),
+    ("disc-medllm", "a.jsonl", [consultation()] * 2, "line 2: cmd-0-7 / m / 0 / gpt-4 / 1 occurs twice"),
+    ("disc-medllm", "a.jsonl", [consultation(), LEGS], "line 2: prompt: the patient begins in other words"),
+    ("mediqa2019", "a.xml", [mediqa("5")], f"{BAD_SCORE} AnswerText \"It's this.\", ReferenceScore '5'"),
+    ("mediqa2019", "a.xml", [mediqa(text=" ")], f"{BAD_SCORE} AnswerText ''"),
+    ("mediqa2019", "a.xml", [mediqa(rank="one")], BAD_SCORE),
 ]
 
 
-@pytest.mark.parametrize(("format", "file", "rows", "problems"), PROBLEMS)
+@pytest.mark.parametrize(("format", "file", "rows", "problem"), PROBLEMS)
+def test_what_is_wrong_is_named_with_its_place(read, format: str, file: str, rows: list[Any], problem: str) -> None:
+    with pytest.raises(InputError) as error:
+        read(format, file, *rows)
+    assert f"{file}, {problem}" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("format", "file", "rows", "lines"),
+    [
+        ("disc-medllm", "a.jsonl", [{}, consultation(), []], ["  line 1: ", "  line 3: "]),
+        ("kqa", "k.csv", [kqa(""), kqa(), kqa(label="Yes")], ["  row 2: ", "  row 4: "]),
+    ],
+)
 def test_all_problems_of_a_file_are_named_at_once(
-    read, format: str, file: str, rows: list[Any], problems: list[str]
+    read, format: str, file: str, rows: list[Any], lines: list[str]
 ) -> None:
     with pytest.raises(InputError) as error:
         read(format, file, *rows)
-    lines = str(error.value).split("\n")
-    if len(problems) > 1:
-        assert lines[0].endswith(f"{file}: {len(problems)} problems; nothing was read")
-        assert len(lines) == 1 + len(problems)
-    for line, problem in zip(lines[1:] or lines, problems, strict=True):
-        assert problem in line
+    first, *others = str(error.value).split("\n")
+    assert first.endswith(f"{file}: 2 problems; nothing was read")
+    assert [line[: len(start)] for line, start in zip(others, lines, strict=True)] == lines
+
+
+def test_a_file_of_another_kind_is_refused(read) -> None:
+    for format, file, content, message in (
+        ("morqa", "m.csv", WITHOUT_METRIC, "no column metric"),
+        ("mediqa2019", "a.xml", "<a>", "not valid XML"),
+        ("mediqa2019", "a.xml", "<a></a>", "the root element is <a>"),
+    ):
+        with pytest.raises(InputError, match=f"{file}: {message}"):
+            read(format, file, content)
 
 
 def test_a_file_that_is_named_twice_is_refused(tmp_path: Path) -> None:
