@@ -156,24 +156,22 @@ def _question_counts(questions: list[Question]) -> dict[str, Any]:
 
 def _question_oddities(path: Path, questions: list[Question]) -> list[Oddity]:
     turns = Counter((question.group, question.round) for question in questions)
-    categories = {(question.group, question.category) for question in questions}
-    groups = Counter(group for group, _ in categories)
-    twice = [
-        Oddity(f"{path}, {group}", f"round {turn} occurs {n} times", means=_TWICE)
-        for (group, turn), n in turns.items()
-        if n > 1
+    groups = Counter(group for group, _ in dict.fromkeys((each.group, each.category) for each in questions))
+    bare = [question.id for question in questions if question.reference is None and question.checklist is None]
+    return [
+        *(
+            Oddity(f"{path}, {group}", f"round {turn} occurs {n} times", means=_TWICE)
+            for (group, turn), n in turns.items()
+            if n > 1
+        ),
+        *(
+            Oddity(f"{path}, {group}", f"one conversation in {n} categories", means=_MIXED)
+            for group, n in groups.items()
+            if n > 1
+        ),
+        *missing_turns(path, questions),
+        *(Oddity(f"{path}, {name}", "neither reference nor checklist", means=_THIN) for name in bare),
     ]
-    mixed = [
-        Oddity(f"{path}, {group}", f"one conversation in {n} categories", means=_MIXED)
-        for group, n in groups.items()
-        if n > 1
-    ]
-    thin = [
-        Oddity(f"{path}, {question.id}", "neither reference nor checklist", means=_THIN)
-        for question in questions
-        if question.reference is None and question.checklist is None
-    ]
-    return [*twice, *mixed, *missing_turns(path, questions), *thin]
 
 
 def _other_counts(records: list[Any]) -> dict[str, Any]:

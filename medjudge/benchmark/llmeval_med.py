@@ -186,13 +186,10 @@ def _question(item: Any, name: str, category: str, place: str) -> tuple[Question
 
 
 def _text(item: dict[str, Any], field: str, place: str, oddities: list[Oddity]) -> str | None:
-    if field not in item:
-        oddities.append(Oddity(place, f"{field} is missing", means=_WITHOUT.get(field, "")))
-        return None
-    value = item[field]
+    value = item.get(field)
     if _nothing(value):
-        what = f"{field} is {'NaN' if isinstance(value, float) else 'empty'}"
-        oddities.append(Oddity(place, what, means=_WITHOUT.get(field, "")))
+        what = "missing" if field not in item else "NaN" if isinstance(value, float) else "empty"
+        oddities.append(Oddity(place, f"{field} is {what}", means=_WITHOUT.get(field, "")))
         return None
     if not isinstance(value, str):
         oddities.append(Oddity(place, f"{field} is the number {value}; read as text"))

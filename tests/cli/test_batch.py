@@ -88,7 +88,13 @@ def test_submit_leave_collect_and_ask_again_only_what_ran_out_of_time(eval_batch
         "q6": (None, "refused"),
         "q7": (3, None),
     }
-    said = ("blocked", "unreadable reply", "the server refused: No.", "no choice", "refused: status 400: filtered")
+    said = (
+        "blocked",
+        "unreadable reply",
+        "the server refused: No.",
+        "no choice",
+        "the server refused: Error code: 400",
+    )
     for name, words in zip(("q2", "q3", "q4", "q5", "q6"), said, strict=True):
         assert words in judgments[name]["error"]
     assert judgments["q3"]["raw"] == "No idea."
