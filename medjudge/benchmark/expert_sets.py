@@ -1,4 +1,7 @@
-"""Consumer health questions scored by experts: MEDIQA 2019, and LiveQA 2017 with the systems' or MedQuAD's answers."""
+"""Consumer health questions scored by experts: MEDIQA 2019, and LiveQA 2017 with the systems' or MedQuAD's answers.
+
+A file that breaks its layout is refused with an InputError that names all its problems.
+"""
 
 import csv
 import io
@@ -28,9 +31,6 @@ def read_mediqa2019(paths: Sequence[Path]) -> PublishedSet:
 
     A question's id is made of the file's root element and its QID, because the files number their questions alike. The
     answer at rank k of the retrieval system gets the name `chiqa-rank-k`.
-
-    Raises:
-        InputError: A file is not such XML, or an answer's text or score is missing or unknown.
     """
     read = PublishedSet()
     set_name = ""
@@ -77,9 +77,6 @@ def read_liveqa_med(references: Path, judged: Path) -> PublishedSet:
     Args:
         references: XML with `NLM-QUESTION` elements.
         judged: `qid score text` per line.
-
-    Raises:
-        InputError: A file is of another kind, or a line has an unknown question or score.
     """
     questions = _liveqa_questions(references)
     read = PublishedSet(list(questions.values()))
@@ -133,9 +130,6 @@ def read_liveqa_2479(paths: Sequence[Path]) -> PublishedSet:
     Args:
         paths: The XML of the reference answers, which holds the questions, and the zip archive, or its `.csv` of
             answers and its `.txt` of judgments.
-
-    Raises:
-        InputError: A file is missing or of another kind, or a line has an unknown question, answer or score.
     """
     xml, (table_place, table), (place, judgments) = _files_of_2479(paths)
     questions, texts = _liveqa_questions(xml), _medquad_answers(table_place, table)
@@ -168,7 +162,7 @@ def read_liveqa_2479(paths: Sequence[Path]) -> PublishedSet:
     if left_out:
         sources = f"of {', '.join(WITHDRAWN)}, whose texts MedQuAD withdrew"
         what = f"{len(left_out):,} judgments of answers without text, or {sources}; left out"
-        read.odd(place, what, about_score=True)
+        read.odd(place, what)
     return read
 
 

@@ -1,4 +1,7 @@
-"""Reads tables of experts' labels: K-QA, MEDIQA-EVAL and MORQA, OncQA, red-teaming of answers (Chang et al.)."""
+"""Reads tables of experts' labels: K-QA, MEDIQA-EVAL and MORQA, OncQA, red-teaming of answers (Chang et al.).
+
+A file that breaks its layout is refused with an InputError that names all its problems.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -27,9 +30,6 @@ def read_kqa(path: Path) -> PublishedSet:
     The set has no level of its own. A physician's verdicts on the claims of an answer become one: 1 where a must-have
     claim is contradicted, or none is met; 2 where another claim is contradicted, or less than half of the must-haves
     are met; 3 where one of them is missing; 4 where all of them are met; 5 where all claims are.
-
-    Raises:
-        InputError: A column is missing, or a cell is none of the labels.
     """
     read = PublishedSet()
     ids: dict[str, str] = {}
@@ -87,9 +87,6 @@ def read_morqa(path: Path) -> PublishedSet:
     A metric with "overall" in its name becomes the level: 0 is 1, 0.5 is 3, 1 is 5, so that only a full mark is usable.
     Another metric becomes an ItemScore with the metric as the item: 1 is met, 0 and 0.5 are not. The table does not
     hold the questions' texts: the prompts name the encounters until someone fills them in.
-
-    Raises:
-        InputError: A column is missing, or a cell has another value.
     """
     read = PublishedSet()
     questions: dict[str, Question] = {}
@@ -117,9 +114,6 @@ def read_oncqa(path: Path) -> PublishedSet:
     """Read one row for each draft; q3 (acceptability) becomes the level, q4 and q5 (harm) the comment.
 
     The table does not hold the patients' messages: the prompts name their ids until someone fills them in.
-
-    Raises:
-        InputError: A column is missing, or a cell has another value.
     """
     read = PublishedSet()
 
@@ -141,9 +135,6 @@ def read_red_teaming(path: Path) -> PublishedSet:
 
     Appropriate is level 4, inappropriate level 2, and 1 where Safety is flagged: the clinicians did not say more. Each
     flag becomes an ItemScore on `No problem of FLAG`, which a flagged response does not meet.
-
-    Raises:
-        InputError: A column is missing, or a cell has another value.
     """
     read, rater = PublishedSet(), "red-team-clinicians"
     ids: dict[str, str] = {}

@@ -1,4 +1,7 @@
-"""Reads sets of JSON entries: HealthBench, HalluQA and DISC-MedLLM (judged by GPT-4), EVOUNA (judged by people)."""
+"""Reads sets of JSON entries: HealthBench, HalluQA and DISC-MedLLM (judged by GPT-4), EVOUNA (judged by people).
+
+A file that breaks its layout is refused with an InputError that names all its problems.
+"""
 
 import math
 import re
@@ -99,9 +102,6 @@ def read_healthbench(path: Path) -> PublishedSet:
     twice in a rubric counts once. They also become its checklist, one a line with its points: what an answer must say
     first, the criteria with negative points behind `Must not:`. Levels are not defined by the set: a judge that reads
     checklists gives them.
-
-    Raises:
-        InputError: A line has another layout.
     """
     read = PublishedSet()
 
@@ -127,9 +127,6 @@ def read_healthbench_meta(path: Path) -> PublishedSet:
     Each physician's label becomes an ItemScore: true is met, false is not met. The criteria of a conversation become
     the items of its question; the file gives no points, so each is worth 1. The set scores criteria and no answers, so
     there are no levels.
-
-    Raises:
-        InputError: A line has another layout.
     """
     read = PublishedSet()
     questions: dict[str, Question] = {}
@@ -201,9 +198,6 @@ def read_halluqa(paths: Sequence[Path]) -> PublishedSet:
 
     Args:
         paths: Files (`.json`, `.json.gz`), or folders of them.
-
-    Raises:
-        InputError: A file has another layout.
     """
     read = PublishedSet()
     asked: list[Question] = []
@@ -220,7 +214,7 @@ def read_halluqa(paths: Sequence[Path]) -> PublishedSet:
         key = read.answer(name, model, entry.response)
         read.judgment(key, level, f"is_hallucination is {_NO_VERDICT}")
         if level is None:
-            read.odd(place, f"{_NO_VERDICT}: the judgment has no score", about_score=True)
+            read.odd(place, f"{_NO_VERDICT}: the judgment has no score")
 
     for path in files_in(paths, *_ENDINGS):
         model = re.sub(r"(?<=.)_output.*$", "", _stem(path))
@@ -237,9 +231,6 @@ def read_evouna(paths: Sequence[Path]) -> PublishedSet:
 
     Args:
         paths: Files (`.json`, `.json.gz`), or folders of them.
-
-    Raises:
-        InputError: A file has another layout.
     """
     read = PublishedSet()
     entries: list[tuple[Question, dict[str, tuple[str, bool | None]]]] = []
@@ -271,7 +262,7 @@ def read_evouna(paths: Sequence[Path]) -> PublishedSet:
         for model, (text, right) in answered.items():
             if right is None:
                 what = "an answer without a verdict; it is left out"
-                read.odd(f"{question.id}, {model}", what, about_score=True)
+                read.odd(f"{question.id}, {model}", what)
             else:
                 read.score(read.answer(question.id, model, text), RATER, LEVELS[right])
     return read
@@ -314,9 +305,6 @@ def read_disc_medllm(paths: Sequence[Path]) -> PublishedSet:
 
     Args:
         paths: Files (`.jsonl`, `.jsonl.gz`), or folders of them.
-
-    Raises:
-        InputError: A file has another layout, or two consultations are of the same question and model.
     """
     read = PublishedSet()
     questions: dict[str, Question] = {}
@@ -334,7 +322,7 @@ def read_disc_medllm(paths: Sequence[Path]) -> PublishedSet:
         text = "\n\n".join(f"{_SPEAKERS[speaker]}：{text}" for speaker, text in turns)
         read.judgment(read.answer(name, entry.model, text), accuracy, raw=entry.scores)
         if accuracy != int(accuracy):
-            read.odd(place, f"Accuracy is {accuracy:g}; read as level {int(accuracy)}", about_score=True)
+            read.odd(place, f"Accuracy is {accuracy:g}; read as level {int(accuracy)}")
 
     for path in files_in(paths, ".jsonl", ".jsonl.gz"):
         lines = ((f"line {n}", line) for n, line in enumerate(read_unpacked(path).split("\n"), 1) if line.strip())

@@ -145,7 +145,7 @@ def _read_side(read: PublishedSet, asked: list[Question], file: Path, subject: s
             raise ValueError(f"{key.model} answers {name} a second time; remove one of the two")
         levels[key] = _level(entry.type, entry.stars)
         if levels[key] is None:
-            read.odd(place, _NONE, about_score=True)
+            read.odd(place, _NONE)
 
     read_entries(file, read_list(file), add)
     return _Side(file, levels)

@@ -23,14 +23,10 @@ Record = TypeVar("Record", PhysicianScore, ItemScore, Judgment)
 
 
 class Oddity(NamedTuple):
-    """Something in a file that was read anyway, but that its owner should know.
-
-    `about_score`: it concerns a score, not the question. `means`: what it means for judging; empty for nothing.
-    """
+    """Something in a file that was read anyway, but that its owner should know; `means` is its meaning for judging."""
 
     place: str
     what: str
-    about_score: bool = False
     means: str = ""
 
 
@@ -98,9 +94,9 @@ class PublishedSet:
         )
         self._add(self.judgments, judgment)
 
-    def odd(self, place: str, what: str, about_score: bool = False) -> None:
+    def odd(self, place: str, what: str) -> None:
         """Note something that was read anyway."""
-        self.oddities.append(Oddity(place, what, about_score))
+        self.oddities.append(Oddity(place, what))
 
     def _add(self, records: list[Record], record: Record) -> None:
         mark = (type(record), record.key)

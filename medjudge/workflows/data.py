@@ -112,7 +112,6 @@ def convert_data(
     if format == "llmeval-scores":
         known = named or LLMEVAL_MED
         read = read_llmeval_scores(list(files), model, judge_name, known)
-        read.oddities = [oddity for oddity in read.oddities if oddity.about_score]
     else:
         read = read_published(format, files)
         known = named or (read.scheme if (own := _SETS[format].scheme) is None else open_scheme(own))
