@@ -92,11 +92,14 @@ def test_a_rater_of_a_score_file_has_a_rater_s_name(jsonl: Callable, tmp_path: P
             read_physician_scores(path)
 
 
+DEVICE = "name of a device on Windows"
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("con", "name of a device on Windows"),
-        ("LPT1.x", "name of a device on Windows"),
+        ("con", DEVICE),
+        ("LPT1.x", DEVICE),
         ("-x", "starts with '-'"),
         ("=cmd", r"starts with '='"),
         ("a\u202eb", "becomes a file name"),
