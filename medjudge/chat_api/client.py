@@ -36,6 +36,8 @@ Result = TypeVar("Result")
 
 _NEVER_SENT = ("ConnectError", "ConnectTimeout", "PoolTimeout")
 """Names of exceptions: openai 2 is based on httpx and openai 3 on httpx2."""
+_MOST_PAGES = 3
+"""Web pages in place of a first reply after which the address counts as wrong."""
 _MOST_BROKEN = 3
 """Attempts at a reply that breaks off: each may be billed."""
 
@@ -152,6 +154,7 @@ class ChatClient:
         self._paused_until = 0.0
         self._failed_in_a_row = 0
         self._replied = False
+        self._pages = 0
         self._thinks = False
         self._has_more_room = True
 
@@ -258,7 +261,8 @@ class ChatClient:
                 reason, wait = one_line(error), None
             except ReplyError as error:
                 self._reached = True
-                if isinstance(error, WebPageError) and not self._replied:
+                self._pages += isinstance(error, WebPageError)
+                if self._pages >= min(_MOST_PAGES, self.server.attempts) and not self._replied:
                     raise InputError(
                         f"{self.option} at {self._address()}: {error}, and no chat completion; check --base-url, which "
                         "mostly ends in /v1"

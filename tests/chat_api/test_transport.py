@@ -86,11 +86,11 @@ def test_impossible_token_counts_lower_no_cost(chat_server, tmp_path: Path, coun
     assert spending.spent > 0.001
 
 
-def test_a_web_page_in_place_of_the_first_reply_stops_the_run(chat_server) -> None:
+def test_web_pages_in_place_of_replies_stop_the_run_early(chat_server) -> None:
     server = chat_server(lambda _: Act(b"\n <!DOCTYPE html><html><h1>Sign in</h1></html>"))
     with pytest.raises(InputError, match=r"a web page, '<!DOCTYPE html>.*check --base-url, which mostly ends in /v1$"):
         ask(server.url, times=50)
-    assert len(server.asked) == 1
+    assert len(server.asked) == 3
 
 
 def test_a_web_page_between_replies_is_one_failed_attempt(chat_server) -> None:
