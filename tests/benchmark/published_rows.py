@@ -21,26 +21,11 @@ CONVERSATION = {
     ],
     "example_tags": ["theme:emergency_referrals"],
 }
-META = {
-    "prompt_id": "p1",
-    "prompt": [{"role": "user", "content": "My chest hurts."}],
-    "completion": "Call an ambulance.",
-    "completion_id": "c1",
-    "rubric": "Tells to call an ambulance",
-    "category": "cluster:emergency",
-    "binary_labels": [True, False],
-    "anonymized_physician_ids": ["A", "B"],
-}
-MORQA = {
-    "dataset": "woundcare",
-    "encounter_id": "7",
-    "candidate": "保持清洁。",
-    "candidate_author_id": "gpt",
-    "lang": "zh",
-    "rater_id": "r1",
-    "metric": "overall",
-    "value": "0.5",
-}
+META = {"prompt_id": "p1", "prompt": [{"role": "user", "content": "My chest hurts."}], "category": "cluster:emergency"}
+META |= {"completion": "Call an ambulance.", "completion_id": "c1", "rubric": "Tells to call an ambulance"}
+META |= {"binary_labels": [True, False], "anonymized_physician_ids": ["A", "B"]}
+MORQA = {"dataset": "woundcare", "encounter_id": "7", "candidate": "保持清洁。", "candidate_author_id": "gpt"}
+MORQA |= {"lang": "zh", "rater_id": "r1", "metric": "overall", "value": "0.5"}
 ONCQA = {"id": "1", "q3": "Acceptable", "q4": "Low", "q5": "Mild", "raw_response": "Dear patient, rest."}
 TURNS = "patient: 我头疼\n三天了。\ndoctor: 发烧吗？\n\n1. 体温多少？\npatient: 不发烧。\ndoctor: 请休息。\n"
 FULL_MARKS = {"A": {"Correctness": 3, "Explanation Correctness": 2}}

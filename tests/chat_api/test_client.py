@@ -138,9 +138,8 @@ def test_requests_in_flight_are_kept_when_another_request_stops_the_run(chat_ser
     client = ChatClient("--judge openai:m", "m", QUICK._replace(base_url=server.url))
     kept = []
     with pytest.raises(InputError, match="withdrawn"):
-        kept.extend(reply.text for reply in client.gather([REQUEST] * 50, client.ask))
-    assert len(server.asked) < 12
-    assert len(kept) == len(server.asked) - 1  # those before, and those that were under way with it
+        kept.extend(client.gather([REQUEST] * 50, client.ask))
+    assert len(kept) == len(server.asked) - 1 < 11  # those before, and those that were under way with it
 
 
 def test_a_stop_does_not_wait_for_requests_that_wait(chat_server, pauses) -> None:
@@ -182,12 +181,6 @@ def test_a_server_that_fails_throughout_ends_the_run_and_not_every_request_of_it
     with pytest.raises(UnfinishedError, match=rf"the last 11 requests all failed .*{reason}"):
         list(client.gather([REQUEST] * 500, ask))
     assert len(server.asked) == 1 + 11 * attempts
-
-
-def test_connections_that_are_cut_at_the_start_are_tried_again(chat_server) -> None:
-    calls = itertools.count()
-    server = chat_server(lambda _: Act(b"", cut=0) if next(calls) < 4 else completion("yes"))
-    assert _asked(server, 1) == ["yes"]
 
 
 @pytest.fixture
