@@ -7,7 +7,7 @@ Objective questions (type A) have `Correctness` 1-3 and `Explanation Correctness
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from medjudge.benchmark.packed import files_in, read_list
 from medjudge.benchmark.published import Layout, PublishedSet, most_frequent, question_of, read_entries
@@ -57,13 +57,6 @@ class _Entry(Layout):
     stars: dict[str, int]
 
 
-class _Side(NamedTuple):
-    """The file of one side, and the levels in it."""
-
-    file: Path
-    levels: dict[AnswerKey, int | None]
-
-
 def read_llmeval2(people: Path, gpt4: Path) -> PublishedSet:
     """Read subjects of LLMEval-2.
 
@@ -83,15 +76,15 @@ def read_llmeval2(people: Path, gpt4: Path) -> PublishedSet:
     for files in _pairs(people, gpt4):
         subjects.append(files[0].stem.removesuffix("_data"))
         by_person, by_gpt4 = (_read_side(read, asked, file, subjects[-1]) for file in files)
-        for here, there in ((by_person, by_gpt4), (by_gpt4, by_person)):
-            if missing := [key for key in here.levels if key not in there.levels]:
+        for here, there, file in ((by_person, by_gpt4, files[1]), (by_gpt4, by_person, files[0])):
+            if missing := [key for key in here if key not in there]:
                 more = f", and {len(missing) - 1:,} more" if len(missing) > 1 else ""
                 what = f"no score of {missing[0].model}'s answer to {missing[0].question_id}{more}"
-                raise InputError(f"{there.file}: {what}, which the other file has")
-        for key, level in by_person.levels.items():
+                raise InputError(f"{file}: {what}, which the other file has")
+        for key, level in by_person.items():
             if level is not None:
                 read.score(key, RATER, level)
-            read.judgment(key, by_gpt4.levels[key], f"the file has {_NONE}")
+            read.judgment(key, by_gpt4[key], f"the file has {_NONE}")
     most_frequent(read, asked, "models were asked in different wordings; the most frequent one is kept")
     read.scheme = scheme_of(subjects)
     return read
@@ -125,8 +118,8 @@ def _pairs(people: Path, gpt4: Path) -> list[tuple[Path, Path]]:
     return [(file, sides[1][name]) for name, file in sides[0].items()]
 
 
-def _read_side(read: PublishedSet, asked: list[Question], file: Path, subject: str) -> _Side:
-    """Read one of the two files of a subject: its questions and answers are those of the other one, too."""
+def _read_side(read: PublishedSet, asked: list[Question], file: Path, subject: str) -> dict[AnswerKey, int | None]:
+    """Read one of the two files of a subject, and give its levels: questions and answers are those of the other one."""
     levels: dict[AnswerKey, int | None] = {}
 
     def add(fields: Any, place: str) -> None:
@@ -148,7 +141,7 @@ def _read_side(read: PublishedSet, asked: list[Question], file: Path, subject: s
             read.odd(place, _NONE)
 
     read_entries(file, read_list(file), add)
-    return _Side(file, levels)
+    return levels
 
 
 def _level(kind: str, stars: dict[str, int]) -> int | None:

@@ -24,7 +24,8 @@ MOST_REQUESTS = 50_000
 MOST_BYTES = 200_000_000
 """OpenAI's limits on one file (its API reference, files and batches)."""
 _ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
-_FINISHED = ("completed", "expired", "cancelled")
+FINISHED = ("completed", "expired", "cancelled")
+"""The states of a job whose results can be fetched."""
 _NOT_DONE = ("batch_expired", "batch_cancelled")
 
 
@@ -182,7 +183,7 @@ class BatchJobs:
                     f"batch {job.batch_id} failed and none of its requests were sent: {'; '.join(reasons)[:300]}; fix "
                     "that, and the same command submits it again"
                 )
-            if batch.status not in _FINISHED:
+            if batch.status not in FINISHED:
                 counts = batch.request_counts
                 done = f", {counts.completed} of {counts.total} done" if counts else ""
                 in_progress.append(f"batch {job.batch_id}: {batch.status}{done}")
@@ -202,10 +203,6 @@ class BatchJobs:
             for line in text.split("\n"):
                 if line.strip():
                     yield self._line(job, line)
-
-    def finished(self) -> list[BatchJob]:
-        """The uncollected jobs whose results can be fetched."""
-        return [job for job in self.uncollected() if job.status in _FINISHED]
 
     def mark_collected(self, job: BatchJob) -> None:
         """Mark a job as collected and release its reservation: its results are in the account one by one."""

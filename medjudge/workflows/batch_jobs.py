@@ -10,7 +10,7 @@ from hashlib import sha256
 
 import openai
 
-from medjudge.chat_api.batch_jobs import BatchJob, BatchJobs
+from medjudge.chat_api.batch_jobs import FINISHED, BatchJob, BatchJobs
 from medjudge.chat_api.client import request_body
 from medjudge.chat_api.replies import ChatReply, ReplyError, ServerError, one_line
 from medjudge.chat_api.spending import Spending
@@ -65,7 +65,9 @@ def judge_by_batch_jobs(run: Run, judge_ref: ApiRef, options: JudgeOptions, wait
 
 
 def _collect(run: Run, judge_ref: ApiRef, options: JudgeOptions, batch_jobs: BatchJobs, refused: set[str]) -> None:
-    for job in batch_jobs.finished():
+    for job in batch_jobs.uncollected():
+        if job.status not in FINISHED:
+            continue
         waiting = {_custom_id(item): item for item in _without_judgment(run, judge_ref, options)}
         made = _judgments(batch_jobs, job, waiting, judge_ref.name, refused)
         for judgment in stamped(made, run.texts()):
