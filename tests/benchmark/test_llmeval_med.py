@@ -133,8 +133,10 @@ def test_scores_as_evaluate_writes_them(tmp_path: Path) -> None:
     assert "model_answer_score 0, read as 1" in oddities
 
 
-def test_a_scored_file_without_answers_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"医疗知识\[0\]: model_answer is missing"):
-        read_llmeval_scores([written(tmp_path, {"医疗知识": [entry()]})], "m", "j")
-    with pytest.raises(InputError, match="model_answer_score is 'good'"):
-        read_llmeval_scores([written(tmp_path, {"医疗知识": [scored("good")]})], "m", "j")
+@pytest.mark.parametrize(
+    ("item", "problem"),
+    [(entry(), "model_answer is missing"), (scored("good"), "model_answer_score is 'good'")],
+)
+def test_a_scored_file_without_answers_or_scores_is_refused(tmp_path: Path, item: object, problem: str) -> None:
+    with pytest.raises(InputError, match=rf"医疗知识\[0\]: {problem}"):
+        read_llmeval_scores([written(tmp_path, {"医疗知识": [item]})], "m", "j")

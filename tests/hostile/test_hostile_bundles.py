@@ -170,17 +170,14 @@ def test_a_member_that_the_manifest_does_not_have_is_named(bundle: Path, added, 
 def test_what_a_killed_pack_or_unpack_left_is_removed_at_the_next_start(bundle: Path) -> None:
     killed = subprocess.Popen([sys.executable, "-c", ""])
     killed.wait()
-    kit = bundle.parent / f".kit.abcd.{killed.pid}.part"
-    (kit / "judges").mkdir(parents=True)
-    other = bundle.parent / f".kit.abcd.{os.getppid()}.part"
-    other.mkdir()
+    kit, other = (bundle.parent / f".kit.abcd.{pid}.part" for pid in (killed.pid, os.getppid()))
+    for folder in (kit, other):
+        (folder / "judges").mkdir(parents=True)
     half = bundle.parent / f"again.tar.{killed.pid}.part"
     half.write_bytes(b"half")
     unpack(bundle, bundle.parent / "kit")
     write_bundle(bundle.parent / "again.tar", {"a": bundle.parent / "source-0"}, "0.1.0", ABOUT)
-    assert not kit.exists()
-    assert not half.exists()
-    assert other.exists()  # of a process that lives
+    assert [path.exists() for path in (kit, half, other)] == [False, False, True]  # the other process lives
 
 
 def self_consistent(archive: Path, paths: list[str], twice: str = "", **fields: object) -> None:

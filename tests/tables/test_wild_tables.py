@@ -192,8 +192,7 @@ def test_two_columns_of_one_name_are_refused(table, book, again: str) -> None:
 
 def test_two_spellings_of_a_field_in_json_are_refused(jsonl) -> None:
     row = {"id": "q1", "category": "MK", "prompt": "Dose?", "reference": "4 g"}
-    lines = jsonl("q.jsonl", {**row, "Reference": "8 g"}, {**row, "id": "q2", "参考答案": "8 g"})
-    message = refused(questions, lines)
+    message = refused(questions, jsonl("q.jsonl", {**row, "Reference": "8 g"}, {**row, "id": "q2", "参考答案": "8 g"}))
     assert "line 1: field 'Reference' is reference a second time; remove one of the two" in message
     assert "line 2: reference occurs twice, in Chinese" in message
 
@@ -276,8 +275,8 @@ def test_numbers_are_the_texts_that_were_typed(book) -> None:
 )
 def test_artefacts_in_a_csv_file_are_refused_in_every_table(table, text: str) -> None:
     assert f"row 2: text in C2 is {text}, which" in refused(read_own_answers, table(ANSWERS, f"q1,m,{text}"))
-    assert f"question_id in A2 is {text}, which" in refused(read_physician_scores, table(SCORES, f"{text},m,dr,4,"))
-    assert f"comment in E2 is {text}, which" in refused(read_physician_scores, table(SCORES, f"q1,m,dr,4,{text}"))
+    for cells, cell in ((f"{text},m,dr,4,", "question_id in A2"), (f"q1,m,dr,4,{text}", "comment in E2")):
+        assert f"{cell} is {text}, which" in refused(read_physician_scores, table(SCORES, cells))
     assert "score in D2 is" in refused(read_physician_scores, table(SCORES, f"q1,m,dr,{text},"))
 
 
