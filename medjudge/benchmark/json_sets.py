@@ -54,14 +54,14 @@ class _Message(Layout):
 class _Criterion(Layout):
     criterion: FilledText
     points: float
-    tags: list[str] = Field(default=[])
+    tags: list[str] | None = None
 
 
 class _Healthbench(Layout):
     prompt_id: FilledText
     prompt: Annotated[list[_Message], Field(min_length=1)]
     rubrics: Annotated[list[_Criterion], Field(min_length=1, max_length=MOST_ITEMS)]
-    example_tags: list[str] = Field(default=[])
+    example_tags: list[str] | None = None
 
 
 class _Meta(Layout):
@@ -70,7 +70,7 @@ class _Meta(Layout):
     completion_id: FilledText
     completion: FilledText
     rubric: FilledText
-    category: str = ""
+    category: str | None = None
     binary_labels: list[bool]
     anonymized_physician_ids: list[str | int]
 
@@ -135,7 +135,7 @@ def read_healthbench_meta(path: Path) -> PublishedSet:
 
     def verdicts(fields: Any, place: str) -> None:
         entry = _Meta.model_validate(fields)
-        name, theme = entry.prompt_id, entry.category.removeprefix("cluster:")
+        name, theme = entry.prompt_id, (entry.category or "").removeprefix("cluster:")
         if len(entry.binary_labels) != len(entry.anonymized_physician_ids):
             raise ValueError("binary_labels and anonymized_physician_ids need lists of the same length")
         questions.setdefault(name, _conversation(name, entry.prompt, theme, []))
@@ -163,8 +163,8 @@ def _lines(path: Path) -> Iterator[tuple[str, Any]]:
     return ((f"line {number}", fields) for number, fields in json_lines(path))
 
 
-def _tagged(prefix: str, tags: Iterable[str]) -> str:
-    return next((tag.removeprefix(prefix) for tag in tags if tag.startswith(prefix)), "")
+def _tagged(prefix: str, tags: Sequence[str] | None) -> str:
+    return next((tag.removeprefix(prefix) for tag in tags or () if tag.startswith(prefix)), "")
 
 
 def _conversation(name: str, messages: Sequence[_Message], theme: str, items: list[RubricItem]) -> Question:
