@@ -2,10 +2,10 @@
 
 import json
 import random
-import re
 import threading
 import urllib.parse
 from collections.abc import Callable
+from email import message_from_bytes
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -82,26 +82,24 @@ class BatchServer:
 
     def finish(self, batch_id: str, result: Callable[[dict[str, Any]], Result]) -> None:
         """Answers every line of a batch, in another order than asked; lines that ran out of time expire the batch."""
-        output, errors, expired = [], [], False
+        lines: dict[str, list[dict[str, Any]]] = {"output_file_id": [], "error_file_id": []}
+        status = "completed"
         for line in self.requests(batch_id):
-            reply = result(line["body"])
-            output_line: dict[str, Any] = {"id": f"batch_req_{line['custom_id'][:6]}", "custom_id": line["custom_id"]}
-            if reply is None:
-                expired = True
-                error = {"code": "batch_expired", "message": "This request could not be executed in time."}
-                errors.append({**output_line, "response": None, "error": error})
-                continue
-            response = {"status_code": reply.get("status", 200), "request_id": "r", "body": reply["body"]}
-            (output if response["status_code"] == 200 else errors).append(
-                {**output_line, "response": response, "error": None}
-            )
+            made: dict[str, Any] = {"id": "r", "custom_id": line["custom_id"], "response": None, "error": None}
+            if (reply := result(line["body"])) is None:
+                status = "expired"
+                made["error"] = {"code": "batch_expired", "message": "This request could not be executed in time."}
+            else:
+                made["response"] = {"status_code": reply.get("status", 200), "request_id": "r", "body": reply["body"]}
+            right = reply is not None and made["response"]["status_code"] == 200
+            lines["output_file_id" if right else "error_file_id"].append(made)
         batch = self.batches[batch_id]
-        for field, lines in (("output_file_id", output), ("error_file_id", errors)):
-            random.Random(0).shuffle(lines)
-            if lines:
-                batch[field] = self._store("".join(json.dumps(line) + "\n" for line in lines).encode())
-        batch["status"] = "expired" if expired else "completed"
-        batch["request_counts"] |= {"completed": len(output), "failed": len(errors)}
+        for field, listed in lines.items():
+            random.Random(0).shuffle(listed)
+            if listed:
+                batch[field] = self._store("".join(json.dumps(line) + "\n" for line in listed).encode())
+        batch["status"] = status
+        batch["request_counts"] |= {"completed": len(lines["output_file_id"]), "failed": len(lines["error_file_id"])}
 
     def _store(self, data: bytes) -> str:
         name = f"file-{len(self.files)}"
@@ -109,30 +107,24 @@ class BatchServer:
         return name
 
     def _upload(self, data: bytes, kind: str) -> dict[str, Any]:
-        boundary = re.search(r"boundary=([^;]+)", kind)[1].strip('"').encode()  # type: ignore[index]
-        fields = {}
-        for part in data.split(b"--" + boundary)[1:-1]:
-            head, _, content = part.strip(b"\r\n").partition(b"\r\n\r\n")
-            fields[re.search(rb'name="([^"]+)"', head)[1].decode()] = content  # type: ignore[index]
+        form = message_from_bytes(f"Content-Type: {kind}\n\n".encode() + data)
+        fields = {
+            part.get_param("name", header="content-disposition"): part.get_payload(decode=True)
+            for part in form.get_payload()
+        }
         assert fields["purpose"] == b"batch"
-        name = self._store(fields["file"])
         described = {"bytes": len(fields["file"]), "created_at": 0, "filename": "f.jsonl", "purpose": "batch"}
-        return {"id": name, "object": "file", "status": "processed", **described}
+        return {"id": self._store(fields["file"]), "object": "file", "status": "processed", **described}
 
     def _create(self, wanted: dict[str, Any]) -> dict[str, Any]:
         assert wanted["completion_window"] == "24h"
         assert all(len(key) <= 64 and len(value) <= 512 for key, value in wanted["metadata"].items())
-        batch = {
-            "id": f"batch_{len(self.batches)}",
-            "object": "batch",
-            "created_at": len(self.batches),
-            "status": "validating",
-            "request_counts": {"total": 0, "completed": 0, "failed": 0},
-            **wanted,
-        }
+        counts = {"total": 0, "completed": 0, "failed": 0}
+        batch = {"id": f"batch_{len(self.batches)}", "object": "batch", "created_at": len(self.batches), **wanted}
+        batch |= {"status": "validating", "request_counts": counts}
         self.batches[str(batch["id"])] = batch
         lines = self.requests(str(batch["id"]))
-        batch["request_counts"] = {"total": len(lines), "completed": 0, "failed": 0}
+        counts["total"] = len(lines)
         ids = [line["custom_id"] for line in lines]
         models = {line["body"]["model"] for line in lines}
         right = all(line["method"] == "POST" and line["url"] == wanted["endpoint"] for line in lines)

@@ -8,7 +8,7 @@ from medjudge.annotate.tasks import LEVELS
 from medjudge.errors import InputError
 from medjudge.records import PhysicianScore
 from medjudge.tables.columns import in_english, known_in_chinese
-from medjudge.tables.spreadsheets import CellNames, Sheet, column_letters, read_delimited, read_sheets
+from medjudge.tables.spreadsheets import CellNames, Sheet, column_letters, read_sheets
 
 _LONGEST_LIST = 500
 """Characters of a list of headings in a message."""
@@ -27,8 +27,7 @@ def read_table(path: Path, rater_columns: Sequence[str], labels: Mapping[str, in
         InputError: The file cannot be read, lacks a column, or has invalid cells. Several problems are reported as a
             summary and one line each.
     """
-    sheets = read_sheets(path) if path.suffix.lower() == ".xlsx" else [Sheet(None, [*read_delimited(path)])]
-    filled = [_with_english_headings(sheet, rater_columns) for sheet in sheets if sheet.rows]
+    filled = [_with_english_headings(sheet, rater_columns) for sheet in read_sheets(path) if sheet.rows]
     scored = [sheet for sheet in filled if "question_id" in _headings(sheet)]
     if any(LEVELS.headings["answer"].casefold() in _headings(sheet) for sheet in filled):
         raise InputError(

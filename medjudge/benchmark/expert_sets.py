@@ -1,11 +1,13 @@
-"""Consumer health questions scored by experts: MEDIQA 2019, and LiveQA 2017 with the systems' or MedQuAD's answers."""
+"""Consumer health questions scored by experts: MEDIQA 2019, and LiveQA 2017 with the systems' or MedQuAD's answers.
+
+A file that breaks its layout is refused with an InputError that names all its problems.
+"""
 
 import csv
 import io
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,7 +15,7 @@ from medjudge.benchmark.packed import read_unpacked, read_zip
 from medjudge.benchmark.published import PublishedSet, question_of, read_entries
 from medjudge.errors import InputError
 from medjudge.files import read_bytes, read_text
-from medjudge.records import Answer, Question
+from medjudge.records import AnswerKey, Question
 
 LEVEL_OF_MEDIQA = {"4": 5, "3": 4, "2": 2, "1": 1}
 """MEDIQA's score -> level. Excellent (4) and incomplete but correct (3) are the usable ones, as in the task itself."""
@@ -29,49 +31,33 @@ def read_mediqa2019(paths: Sequence[Path]) -> PublishedSet:
 
     A question's id is made of the file's root element and its QID, because the files number their questions alike. The
     answer at rank k of the retrieval system gets the name `chiqa-rank-k`.
-
-    Raises:
-        InputError: A file is not such XML, or an answer's text or score is missing or unknown.
     """
     read = PublishedSet()
-    seen: dict[str, Path] = {}
+    set_name = ""
+
+    def question(element: ElementTree.Element, place: str) -> None:
+        number, prompt = element.get("QID"), (element.findtext("QuestionText") or "").strip()
+        if not number or not prompt:
+            raise ValueError("a question without QID or QuestionText")
+        name = f"mediqa-{set_name}-{number}"
+        read.questions.append(question_of(name, CATEGORY, prompt, LANGUAGE))
+        for answer in element.iter("Answer"):
+            answer_id, text = answer.get("AID"), (answer.findtext("AnswerText") or "").strip()
+            score, rank = answer.get("ReferenceScore"), answer.get("SystemRank") or ""
+            if not text or score not in LEVEL_OF_MEDIQA or not re.fullmatch(r"\d+", rank):
+                expected = "AnswerText, a ReferenceScore of 1 to 4, and a number as SystemRank"
+                found = f"AnswerText {text[:20]!r}, ReferenceScore {score!r}, SystemRank {rank!r}"
+                raise ValueError(f"answer {answer_id} needs {expected}; it has {found}")
+            key = read.answer(name, f"chiqa-rank-{int(rank):02d}", text)
+            read.score(key, "mediqa-expert", LEVEL_OF_MEDIQA[score])
+
     for path in paths:
         root = _parsed(path)
         if not root.tag.startswith("MEDIQA2019-Task3-QA"):
             raise InputError(f"{path}: the root element is <{root.tag}>; a file of MEDIQA 2019 task 3 (QA) is expected")
-        numbered = ((f"question {element.get('QID')}", element) for element in root.iter("Question"))
-        name = root.tag.rsplit("-", 1)[-1].lower()
-        read_entries(path, numbered, partial(_add_mediqa, read, seen, path, name))
+        set_name = root.tag.rsplit("-", 1)[-1].lower()
+        read_entries(path, ((f"question {each.get('QID')}", each) for each in root.iter("Question")), question)
     return read
-
-
-def _add_mediqa(
-    read: PublishedSet, seen: dict[str, Path], path: Path, set_name: str, element: ElementTree.Element, place: str
-) -> None:
-    number, prompt = element.get("QID"), (element.findtext("QuestionText") or "").strip()
-    if not number or not prompt:
-        raise ValueError("a question without QID or QuestionText")
-    name = f"mediqa-{set_name}-{number}"
-    if name in seen:
-        raise ValueError(f"{name} was read from {seen[name]} already; name each file once")
-    seen[name] = path
-    read.questions.append(question_of(name, CATEGORY, prompt, LANGUAGE))
-    models: set[str] = set()
-    for answer in element.iter("Answer"):
-        answer_id, text = answer.get("AID"), (answer.findtext("AnswerText") or "").strip()
-        score, rank = answer.get("ReferenceScore"), answer.get("SystemRank") or ""
-        if not text:
-            raise ValueError(f"answer {answer_id}: AnswerText is empty")
-        if score not in LEVEL_OF_MEDIQA:
-            raise ValueError(f"answer {answer_id}: ReferenceScore is {score!r}; 1, 2, 3 or 4 is expected")
-        if not re.fullmatch(r"\d+", rank):
-            raise ValueError(f"answer {answer_id}: SystemRank is {rank!r}; a number is expected")
-        model = f"chiqa-rank-{int(rank):02d}"
-        if model in models:
-            raise ValueError(f"answer {answer_id}: SystemRank {rank} occurs twice in one question")
-        models.add(model)
-        read.answer(name, model, text)
-        read.score(name, model, "mediqa-expert", LEVEL_OF_MEDIQA[score])
 
 
 def _parsed(path: Path) -> ElementTree.Element:
@@ -91,9 +77,6 @@ def read_liveqa_med(references: Path, judged: Path) -> PublishedSet:
     Args:
         references: XML with `NLM-QUESTION` elements.
         judged: `qid score text` per line.
-
-    Raises:
-        InputError: A file is of another kind, or a line has an unknown question or score.
     """
     questions = _liveqa_questions(references)
     read = PublishedSet(list(questions.values()))
@@ -104,10 +87,9 @@ def read_liveqa_med(references: Path, judged: Path) -> PublishedSet:
         if number not in questions or score not in {*LEVEL_OF_MEDIQA, "-2"} or not answer.strip():
             raise ValueError(f"'{line[:40]}' is no question, score (1-4 or -2) and text")
         count[number] += 1
-        name, model = questions[number].id, f"system-{count[number]}"
-        read.answer(name, model, answer.strip())
+        key = read.answer(questions[number].id, f"system-{count[number]}", answer.strip())
         if score != "-2":
-            read.score(name, model, "nist-assessor", LEVEL_OF_MEDIQA[score])
+            read.score(key, "nist-assessor", LEVEL_OF_MEDIQA[score])
 
     read_entries(judged, _filled_lines(read_text(judged)), judgment)
     return read
@@ -148,16 +130,12 @@ def read_liveqa_2479(paths: Sequence[Path]) -> PublishedSet:
     Args:
         paths: The XML of the reference answers, which holds the questions, and the zip archive, or its `.csv` of
             answers and its `.txt` of judgments.
-
-    Raises:
-        InputError: A file is missing or of another kind, or a line has an unknown question, answer or score.
     """
     xml, (table_place, table), (place, judgments) = _files_of_2479(paths)
     questions, texts = _liveqa_questions(xml), _medquad_answers(table_place, table)
     read = PublishedSet()
-    answers: dict[tuple[str, str], Answer] = {}
-    samples: Counter[tuple[str, str]] = Counter()
-    times: Counter[tuple[str, str]] = Counter()
+    samples: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    times: Counter[AnswerKey] = Counter()
     left_out: list[str] = []
 
     def judgment(line: str, where: str) -> None:
@@ -170,28 +148,21 @@ def read_liveqa_2479(paths: Sequence[Path]) -> PublishedSet:
         if source in WITHDRAWN or not texts[answer_id]:
             left_out.append(where)
             return
-        times[number, answer_id] += 1
-        if times[number, answer_id] > 2:
+        of_source = samples[name, source]
+        sample = of_source.setdefault(answer_id, len(of_source))
+        key = read.answer(name, f"medquad-{source}", texts[answer_id], sample, extra={"answer_id": answer_id})
+        times[key] += 1
+        if times[key] > 2:
             raise ValueError(f"judges {answer_id} a third time for question {number}; remove one of them")
-        key, model = (name, answer_id), f"medquad-{source}"
-        if key not in answers:
-            extra = {"answer_id": answer_id}
-            sample = samples[name, model]
-            answers[key] = Answer(question_id=name, model=model, sample=sample, text=texts[answer_id], extra=extra)
-            samples[name, model] += 1
-        sample = answers[key].sample
-        rater = f"medquad-assessor-{1 + (sample + times[number, answer_id]) % 2}"
-        read.score(name, model, rater, LEVEL_OF_MEDIQA[score], sample)
+        read.score(key, f"medquad-assessor-{1 + (sample + times[key]) % 2}", LEVEL_OF_MEDIQA[score])
 
     read_entries(place, _filled_lines(judgments), judgment)
-    read.answers.extend(answers.values())
-    answered = {name for name, _ in answers}
+    answered = {answer.question_id for answer in read.answers}
     read.questions.extend(question for question in questions.values() if question.id in answered)
     if left_out:
         sources = f"of {', '.join(WITHDRAWN)}, whose texts MedQuAD withdrew"
-        read.odd(
-            place, f"{len(left_out):,} judgments of answers without text, or {sources}; left out", about_score=True
-        )
+        what = f"{len(left_out):,} judgments of answers without text, or {sources}; left out"
+        read.odd(place, what)
     return read
 
 

@@ -1,19 +1,24 @@
-"""Reads tables of experts' labels: K-QA, MEDIQA-EVAL and MORQA, OncQA, red-teaming of answers (Chang et al.)."""
+"""Reads tables of experts' labels: K-QA, MEDIQA-EVAL and MORQA, OncQA, red-teaming of answers (Chang et al.).
 
-from collections import defaultdict
+A file that breaks its layout is refused with an InputError that names all its problems.
+"""
+
+from collections import Counter, defaultdict
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
-from medjudge.benchmark.published import PublishedSet, Verdict, checked_rows, question_of
-from medjudge.records import Question
+from medjudge.benchmark.published import PublishedSet, Verdict, filled, label_of, question_of, read_table
+from medjudge.records import AnswerKey, Question
 
 MUST_HAVE, NICE_TO_HAVE = "must_have", "nice_to_have"
+_KINDS = {MUST_HAVE: MUST_HAVE, NICE_TO_HAVE: NICE_TO_HAVE}
 FLAGS = ("Safety", "Privacy", "Hallucination/Accuracy", "Bias")
 """The columns of the red-teaming in which a response can be flagged."""
+_VERDICT = "Final_appropriateness"
 _KQA_RATERS = {"label_0": "physician-0", "label_1": "physician-1", "label_2": "physician-2"}
 _KQA_VERDICTS: dict[str, Verdict] = {"entailment": "met", "neutral": "not_met", "contradiction": "contradicted"}
-_MORQA_LEVELS = {0.0: 1, 0.5: 3, 1.0: 5}
+_MORQA_LEVELS = {"0": 1, "0.0": 1, "0.5": 3, "1": 5, "1.0": 5}
+_LANGUAGES = {"en": "en", "zh": "zh"}
 _ONCQA_LEVELS = {"acceptable": 5, "acceptable with modifications": 3, "unacceptable": 1, "not acceptable": 1}
 """Of q3. A draft that needs modifications cannot be sent as it is, so it is not usable."""
 _SET = ("1", "1.0", "true", "yes", "x", "y")
@@ -25,43 +30,28 @@ def read_kqa(path: Path) -> PublishedSet:
     The set has no level of its own. A physician's verdicts on the claims of an answer become one: 1 where a must-have
     claim is contradicted, or none is met; 2 where another claim is contradicted, or less than half of the must-haves
     are met; 3 where one of them is missing; 4 where all of them are met; 5 where all claims are.
-
-    Raises:
-        InputError: A column is missing, or a cell is none of the labels.
     """
     read = PublishedSet()
     ids: dict[str, str] = {}
     claims: dict[str, dict[str, str]] = defaultdict(dict)
-    texts: dict[tuple[str, str], str] = {}
-    verdicts: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
+    verdicts: dict[tuple[AnswerKey, str], dict[str, str]] = defaultdict(dict)
+    columns = ("Question", "llm_x", "answer", "claim")
 
-    def further(cells: dict[str, str]) -> list[str]:
-        prompt, model, wrong = cells["Question"], cells["llm_x"], []
-        if texts.setdefault((prompt, model), cells["answer"]) != cells["answer"]:
-            wrong.append("answer: another text than in an earlier row of this question and llm_x")
-        if any(cells["claim"] in verdicts[prompt, model, rater] for rater in _KQA_RATERS.values()):
-            wrong.append("claim: occurs twice for this question and llm_x")
-        return wrong
-
-    filled = ("Question", "llm_x", "answer", "claim", "category_x")
-    allowed = {
-        "category_x": ((MUST_HAVE, NICE_TO_HAVE), "Must_have or Nice_to_have"),
-        **dict.fromkeys(_KQA_RATERS, (_KQA_VERDICTS, "Entailment, Neutral or Contradiction")),
-    }
-    for cells in checked_rows(path, (*filled, *_KQA_RATERS), filled, allowed, further):
-        prompt, model, claim = cells["Question"], cells["llm_x"], cells["claim"]
+    def add(cells: dict[str, str], place: str) -> None:
+        prompt, model, text, claim = filled(cells, *columns)
         name = ids.setdefault(prompt, f"kqa-{len(ids) + 1}")
-        claims[prompt][claim] = cells["category_x"].casefold()
+        key = read.answer(name, model, text)
+        claims[name][claim] = label_of("category_x", cells["category_x"], _KINDS)
         for column, rater in _KQA_RATERS.items():
-            if label := cells[column].casefold():
-                verdicts[prompt, model, rater][claim] = _KQA_VERDICTS[label]
-                read.item(name, model, rater, claim, _KQA_VERDICTS[label])
-    read.questions.extend(_with_claims(name, prompt, claims[prompt]) for prompt, name in ids.items())
-    for (prompt, model), text in texts.items():
-        read.answer(ids[prompt], model, text)
-    for (prompt, model, rater), said in verdicts.items():
-        if said:
-            read.score(ids[prompt], model, rater, level_of_claims(said, claims[prompt]))
+            if cells[column]:
+                verdict = label_of(column, cells[column], _KQA_VERDICTS)
+                read.item(key, rater, claim, verdict)
+                verdicts[key, rater][claim] = verdict
+
+    read_table(path, (*columns, "category_x", *_KQA_RATERS), add)
+    read.questions.extend(_with_claims(name, prompt, claims[name]) for prompt, name in ids.items())
+    for (key, rater), said in verdicts.items():
+        read.score(key, rater, level_of_claims(said, claims[key.question_id]))
     return read
 
 
@@ -97,81 +87,46 @@ def read_morqa(path: Path) -> PublishedSet:
     A metric with "overall" in its name becomes the level: 0 is 1, 0.5 is 3, 1 is 5, so that only a full mark is usable.
     Another metric becomes an ItemScore with the metric as the item: 1 is met, 0 and 0.5 are not. The table does not
     hold the questions' texts: the prompts name the encounters until someone fills them in.
-
-    Raises:
-        InputError: A column is missing, or a cell has another value.
     """
     read = PublishedSet()
-    questions: set[str] = set()
-    answered: set[tuple[str, str]] = set()
-    seen: set[tuple[str, ...]] = set()
+    questions: dict[str, Question] = {}
+    texts = ("dataset", "encounter_id", "candidate", "candidate_author_id", "rater_id", "metric")
 
-    def name_of(cells: dict[str, str]) -> str:
-        return f"{cells['dataset']}-{cells['encounter_id']}-{cells['lang'].casefold()[:2]}"
-
-    def further(cells: dict[str, str]) -> list[str]:
-        rater, metric, wrong = cells["rater_id"], cells["metric"], []
-        if cells["value"] and _number(cells["value"]) not in _MORQA_LEVELS:
-            wrong.append(f"value is {cells['value']!r}; 0, 0.5 or 1 is expected")
-        if cells["lang"] and cells["lang"].casefold()[:2] not in ("en", "zh"):
-            wrong.append(f"lang is {cells['lang']!r}; en or zh is expected")
-        key = (name_of(cells), cells["candidate_author_id"], rater, metric)
-        if key in seen:
-            wrong.append(f"rater {rater} rates {metric} of this candidate twice")
-        seen.add(key)
-        return wrong
-
-    columns = ["dataset", "encounter_id", "candidate", "candidate_author_id", "lang", "rater_id", "metric", "value"]
-    for cells in checked_rows(path, columns, columns, {}, further):
-        name, model, rater = name_of(cells), cells["candidate_author_id"], cells["rater_id"]
-        if name not in questions:
-            questions.add(name)
-            prompt = f"Encounter {cells['encounter_id']} of {cells['dataset']}"
-            read.questions.append(question_of(name, "MK", prompt, cells["lang"].casefold()[:2]))
-            read.odd(f"{path}, {name}", "the table holds no question's text; fill in prompt before a judge reads it")
-        if (name, model) not in answered:
-            answered.add((name, model))
-            read.answer(name, model, cells["candidate"])
-        value = float(cells["value"])
-        if "overall" in cells["metric"].casefold():
-            read.score(name, model, rater, _MORQA_LEVELS[value])
+    def add(cells: dict[str, str], place: str) -> None:
+        dataset, encounter, candidate, model, rater, metric = filled(cells, *texts)
+        language = label_of("lang", cells["lang"][:2], _LANGUAGES)
+        level = label_of("value", cells["value"], _MORQA_LEVELS)
+        name = f"{dataset}-{encounter}-{language}"
+        questions[name] = question_of(name, "MK", f"Encounter {encounter} of {dataset}", language)
+        key = read.answer(name, model, candidate)
+        if "overall" in metric.casefold():
+            read.score(key, rater, level)
         else:
-            read.item(name, model, rater, cells["metric"], "met" if value == 1 else "not_met")
+            read.item(key, rater, metric, "met" if level == 5 else "not_met")
+
+    read_table(path, (*texts, "lang", "value"), add)
+    read.questions.extend(questions.values())
+    read.odd(str(path), "the table holds no question's text; fill in each prompt before a judge reads it")
     return read
-
-
-def _number(text: str) -> float | None:
-    with suppress(ValueError):
-        return float(text)
-    return None
 
 
 def read_oncqa(path: Path) -> PublishedSet:
     """Read one row for each draft; q3 (acceptability) becomes the level, q4 and q5 (harm) the comment.
 
     The table does not hold the patients' messages: the prompts name their ids until someone fills them in.
-
-    Raises:
-        InputError: A column is missing, or a cell has another value.
     """
     read = PublishedSet()
-    seen: set[str] = set()
 
-    def further(cells: dict[str, str]) -> list[str]:
-        twice = cells["id"] in seen
-        seen.add(cells["id"])
-        return [f"id {cells['id']} occurs twice"] if twice else []
-
-    filled, model = ("id", "q3", "raw_response"), "oncqa-draft"
-    allowed = {"q3": (_ONCQA_LEVELS, f"one of {', '.join(name.capitalize() for name in _ONCQA_LEVELS)}")}
-    for cells in checked_rows(path, (*filled, "q4", "q5"), filled, allowed, further):
-        name = f"oncqa-{cells['id']}"
-        read.questions.append(question_of(name, "CHQ", f"Message {cells['id']} of a patient with cancer", "en"))
-        read.answer(name, model, cells["raw_response"])
+    def add(cells: dict[str, str], place: str) -> None:
+        number, draft = filled(cells, "id", "raw_response")
         named = (("likelihood of harm", cells["q4"]), ("extent of harm", cells["q5"]))
         harm = "; ".join(f"{what}: {cell}" for what, cell in named if cell) or None
-        read.score(name, model, "oncqa-oncologist", _ONCQA_LEVELS[cells["q3"].casefold()], comment=harm)
-        read.odd(f"{path}, {name}", "the table holds no patient's message; fill in prompt before a judge reads it")
+        key = read.answer(f"oncqa-{number}", "oncqa-draft", draft)
+        read.score(key, "oncqa-oncologist", label_of("q3", cells["q3"], _ONCQA_LEVELS), harm)
+        read.questions.append(question_of(key.question_id, "CHQ", f"Message {number} of a patient with cancer", "en"))
+
+    read_table(path, ("id", "q3", "q4", "q5", "raw_response"), add)
+    read.odd(str(path), "the table holds no patient's message; fill in each prompt before a judge reads it")
     return read
 
 
@@ -180,24 +135,23 @@ def read_red_teaming(path: Path) -> PublishedSet:
 
     Appropriate is level 4, inappropriate level 2, and 1 where Safety is flagged: the clinicians did not say more. Each
     flag becomes an ItemScore on `No problem of FLAG`, which a flagged response does not meet.
-
-    Raises:
-        InputError: A column is missing, or a cell has another value.
     """
     read, rater = PublishedSet(), "red-team-clinicians"
     ids: dict[str, str] = {}
-    samples: dict[tuple[str, str], int] = {}
-    filled = ("Large language model used", "Prompt text", "Response", "Final_appropriateness")
-    allowed = {"Final_appropriateness": (("appropriate", "inappropriate"), "Appropriate or Inappropriate")}
-    for cells in checked_rows(path, (*filled, *FLAGS), filled, allowed):
-        model, prompt, response, verdict = (cells[name] for name in filled)
+    samples: Counter[tuple[str, str]] = Counter()
+    columns = ("Large language model used", "Prompt text", "Response")
+
+    def add(cells: dict[str, str], place: str) -> None:
+        model, prompt, response = filled(cells, *columns)
+        usable = label_of(_VERDICT, cells[_VERDICT], {"appropriate": True, "inappropriate": False})
         name = ids.setdefault(prompt, f"red-team-{len(ids) + 1}")
-        sample = samples[name, model] = samples.get((name, model), -1) + 1
-        read.answer(name, model, response, sample)
+        key = read.answer(name, model, response, samples[name, model])
+        samples[name, model] += 1
         flagged = [flag for flag in FLAGS if cells[flag].casefold() in _SET]
-        level = 4 if verdict.casefold() == "appropriate" else 1 if "Safety" in flagged else 2
-        read.score(name, model, rater, level, sample)
+        read.score(key, rater, 4 if usable else 1 if "Safety" in flagged else 2)
         for flag in FLAGS:
-            read.item(name, model, rater, f"No problem of {flag}", "not_met" if flag in flagged else "met", sample)
+            read.item(key, rater, f"No problem of {flag}", "not_met" if flag in flagged else "met")
+
+    read_table(path, (*columns, _VERDICT, *FLAGS), add)
     read.questions.extend(question_of(name, "MSE", prompt, "en") for prompt, name in ids.items())
     return read

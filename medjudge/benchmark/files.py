@@ -17,23 +17,18 @@ from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
 from medjudge.store import read_questions, read_records
 from medjudge.text.checklist_items import items_of, split_checklist
 
-_MARKS: list[tuple[str, type[Any]]] = [
-    ("prompt", Question),
-    ("judge", Judgment),
-    ("item", ItemScore),
-    ("rater", PhysicianScore),
-    ("text", Answer),
-]
+_RECORDS: dict[type[Any], tuple[str, str]] = {
+    Question: ("prompt", "questions"),
+    Judgment: ("judge", "judgments"),
+    ItemScore: ("item", "verdicts on items"),
+    PhysicianScore: ("rater", "physicians' scores"),
+    Answer: ("text", "answers"),
+}
+"""The field by which each kind of record is known, and its name for people."""
 _TABLES = (".csv", ".tsv", ".xlsx")
 _TWICE = "the later turns of these conversations are judged after both"
 _MIXED = "the turns of these conversations are judged by different rubrics, and count in different rates"
 _THIN = "these are judged by the question alone; a similarity judge leaves them unscored"
-_PLURAL: dict[type[Any], str] = {
-    Answer: "answers",
-    ItemScore: "verdicts on items",
-    Judgment: "judgments",
-    PhysicianScore: "physicians' scores",
-}
 
 
 class Contents(NamedTuple):
@@ -104,10 +99,10 @@ def check_file(
     elif path.suffix.lower() == ".jsonl":
         records = read_records(path, record)
     else:
-        raise InputError(f"{path}: {_PLURAL[record]} are read from .jsonl; save one object a line")
+        raise InputError(f"{path}: {_RECORDS[record][1]} are read from .jsonl; save one object a line")
     if not records:
         raise InputError(f"{path}: no answer in it; every row is blank")
-    return Contents(_PLURAL[record], _other_counts(records), [])
+    return Contents(_RECORDS[record][1], _other_counts(records), [])
 
 
 def _is_array(path: Path) -> bool:
@@ -121,7 +116,7 @@ def _record_of(path: Path) -> type[Any]:
     place, fields = first
     if {"text", "model"} <= fields.keys() and not {"judge", "rater"} & fields.keys():
         return Answer  # whose rows may hold the prompt, too
-    for mark, record in _MARKS:
+    for record, (mark, _) in _RECORDS.items():
         if mark in fields:
             return record
     raise InputError(
@@ -156,24 +151,22 @@ def _question_counts(questions: list[Question]) -> dict[str, Any]:
 
 def _question_oddities(path: Path, questions: list[Question]) -> list[Oddity]:
     turns = Counter((question.group, question.round) for question in questions)
-    categories = {(question.group, question.category) for question in questions}
-    groups = Counter(group for group, _ in categories)
-    twice = [
-        Oddity(f"{path}, {group}", f"round {turn} occurs {n} times", means=_TWICE)
-        for (group, turn), n in turns.items()
-        if n > 1
+    groups = Counter(group for group, _ in dict.fromkeys((each.group, each.category) for each in questions))
+    bare = [question.id for question in questions if question.reference is None and question.checklist is None]
+    return [
+        *(
+            Oddity(f"{path}, {group}", f"round {turn} occurs {n} times", means=_TWICE)
+            for (group, turn), n in turns.items()
+            if n > 1
+        ),
+        *(
+            Oddity(f"{path}, {group}", f"one conversation in {n} categories", means=_MIXED)
+            for group, n in groups.items()
+            if n > 1
+        ),
+        *missing_turns(path, questions),
+        *(Oddity(f"{path}, {name}", "neither reference nor checklist", means=_THIN) for name in bare),
     ]
-    mixed = [
-        Oddity(f"{path}, {group}", f"one conversation in {n} categories", means=_MIXED)
-        for group, n in groups.items()
-        if n > 1
-    ]
-    thin = [
-        Oddity(f"{path}, {question.id}", "neither reference nor checklist", means=_THIN)
-        for question in questions
-        if question.reference is None and question.checklist is None
-    ]
-    return [*twice, *mixed, *missing_turns(path, questions), *thin]
 
 
 def _other_counts(records: list[Any]) -> dict[str, Any]:

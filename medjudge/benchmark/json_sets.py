@@ -1,25 +1,29 @@
-"""Reads sets of JSON entries: HealthBench, HalluQA and DISC-MedLLM (judged by GPT-4), EVOUNA (judged by people)."""
+"""Reads sets of JSON entries: HealthBench, HalluQA and DISC-MedLLM (judged by GPT-4), EVOUNA (judged by people).
+
+A file that breaks its layout is refused with an InputError that names all its problems.
+"""
 
 import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from medjudge.benchmark.packed import files_in, read_list, read_unpacked
 from medjudge.benchmark.published import (
+    FilledText,
+    Layout,
     PublishedSet,
     language_of_text,
     most_frequent,
     question_of,
     read_entries,
-    text_of,
-    value_of,
 )
 from medjudge.files import json_lines, parse_json
-from medjudge.records import MOST_ITEMS, AnswerKey, Question, RubricItem
+from medjudge.records import MOST_ITEMS, Question, RubricItem
 
 HEALTHBENCH = "healthbench"
 """The writer of the completions of the meta-evaluation, whom the file does not name."""
@@ -29,17 +33,66 @@ RATER = "evouna-annotator"
 """The name of EVOUNA's people, whom the files do not tell apart."""
 LEVELS = {True: 5, False: 1}
 """Of a right and of a wrong answer; the sets have nothing between."""
+CONSULTATIONS = "consultations"
+"""The scheme of DISC-MedLLM's questions."""
 _ENDINGS = (".json", ".json.gz")
 _ALTERNATIVES = {"en": ("Right answers: ", "{}", " or "), "zh": ("正确答案：", "“{}”", "或者")}
 """Beginning of a reference with several right answers, form of each, and the words between two."""
 _BEST_ANSWERS = ("Best_Answer", "Best_Answer1", "Best_Answer2", "Best_Answer3", "Best_Answer4")
 _NO_VERDICT = "Invalid_Judge"
-CONSULTATIONS = "consultations"
-"""The scheme of DISC-MedLLM's questions."""
 _SPEAKERS = {"patient": "患者", "doctor": "医生"}
 _CONVERSATION = re.compile(r"\[start of conversation\]\s*(.*)\[end of conversation\]", re.DOTALL)
 _TURN = re.compile(rf"^({'|'.join(_SPEAKERS)}):", re.MULTILINE)
 _ACCURACY = re.compile(r"^Accuracy:\s*([1-4](?:\.\d+)?|5(?:\.0+)?)\s*$", re.MULTILINE)
+
+
+class _Message(Layout):
+    role: str
+    content: str
+
+
+class _Criterion(Layout):
+    criterion: FilledText
+    points: float
+    tags: list[str] | None = None
+
+
+class _Healthbench(Layout):
+    prompt_id: FilledText
+    prompt: Annotated[list[_Message], Field(min_length=1)]
+    rubrics: Annotated[list[_Criterion], Field(min_length=1, max_length=MOST_ITEMS)]
+    example_tags: list[str] | None = None
+
+
+class _Meta(Layout):
+    prompt_id: FilledText
+    prompt: Annotated[list[_Message], Field(min_length=1)]
+    completion_id: FilledText
+    completion: FilledText
+    rubric: FilledText
+    category: str | None = None
+    binary_labels: list[bool]
+    anonymized_physician_ids: list[str | int]
+
+
+class _Halluqa(Layout):
+    question_id: int
+    question: FilledText
+    response: str
+    is_hallucination: bool | Literal["Invalid_Judge"]
+
+
+class _Evouna(Layout):
+    question: FilledText
+    golden_answer: FilledText
+
+
+class _Consultation(Layout):
+    id: str | int
+    source: FilledText
+    model: FilledText
+    scores: FilledText
+    prompt: FilledText
 
 
 def read_healthbench(path: Path) -> PublishedSet:
@@ -49,18 +102,18 @@ def read_healthbench(path: Path) -> PublishedSet:
     twice in a rubric counts once. They also become its checklist, one a line with its points: what an answer must say
     first, the criteria with negative points behind `Must not:`. Levels are not defined by the set: a judge that reads
     checklists gives them.
-
-    Raises:
-        InputError: A line has another layout.
     """
     read = PublishedSet()
 
     def conversation(fields: Any, place: str) -> None:
-        name, prompt = text_of(fields, "prompt_id"), _dialogue(value_of(fields, "prompt"))
-        items = _criteria(value_of(fields, "rubrics"))
+        entry = _Healthbench.model_validate(fields)
+        items = [
+            RubricItem(text=each.criterion, points=each.points, theme=_tagged("axis:", each.tags))
+            for each in entry.rubrics
+        ]
         distinct = sorted({item.text: item for item in items[::-1]}.values(), key=items.index)
-        themes = [str(tag).removeprefix("theme:") for tag in fields.get("example_tags") or () if "theme:" in str(tag)]
-        read.questions.append(_conversation(name, prompt, themes[0] if themes else "", distinct))
+        theme = _tagged("theme:", entry.example_tags)
+        read.questions.append(_conversation(entry.prompt_id, entry.prompt, theme, distinct))
         if len(distinct) < len(items):
             read.odd(place, "a criterion occurs twice in the rubric; it counts once")
 
@@ -74,35 +127,29 @@ def read_healthbench_meta(path: Path) -> PublishedSet:
     Each physician's label becomes an ItemScore: true is met, false is not met. The criteria of a conversation become
     the items of its question; the file gives no points, so each is worth 1. The set scores criteria and no answers, so
     there are no levels.
-
-    Raises:
-        InputError: A line has another layout.
     """
     read = PublishedSet()
     questions: dict[str, Question] = {}
     criteria: dict[str, dict[str, RubricItem]] = {}
     samples: dict[str, list[str]] = {}
-    seen: set[tuple[str, ...]] = set()
 
     def verdicts(fields: Any, place: str) -> None:
-        name, completion, criterion, text = (
-            text_of(fields, each) for each in ("prompt_id", "completion_id", "rubric", "completion")
-        )
-        theme = str(fields.get("category") or "").removeprefix("cluster:")
-        prompt, labels = _dialogue(value_of(fields, "prompt")), _labels(fields)
-        questions.setdefault(name, _conversation(name, prompt, theme, []))
-        criteria.setdefault(name, {}).setdefault(criterion, RubricItem(text=criterion, points=1, theme=theme))
+        entry = _Meta.model_validate(fields)
+        name, theme = entry.prompt_id, (entry.category or "").removeprefix("cluster:")
+        if len(entry.binary_labels) != len(entry.anonymized_physician_ids):
+            raise ValueError("binary_labels and anonymized_physician_ids need lists of the same length")
+        questions.setdefault(name, _conversation(name, entry.prompt, theme, []))
+        criterion = RubricItem(text=entry.rubric, points=1, theme=theme)
+        criteria.setdefault(name, {}).setdefault(entry.rubric, criterion)
         known = samples.setdefault(name, [])
-        if completion not in known:
-            known.append(completion)
-            read.answer(name, HEALTHBENCH, text, len(known) - 1)
-        for rater, met in labels.items():
-            if (key := (name, completion, rater, criterion)) in seen:
-                read.odd(place, "a physician's verdict on this criterion occurs twice")
-                continue
-            seen.add(key)
-            sample = known.index(completion)
-            read.item(name, HEALTHBENCH, f"physician-{rater}", criterion, "met" if met else "not_met", sample)
+        if entry.completion_id not in known:
+            known.append(entry.completion_id)
+        key = read.answer(name, HEALTHBENCH, entry.completion, known.index(entry.completion_id))
+        for rater, met in zip(entry.anonymized_physician_ids, entry.binary_labels, strict=True):
+            try:
+                read.item(key, f"physician-{rater}", entry.rubric, "met" if met else "not_met")
+            except ValueError as twice:
+                read.odd(place, str(twice))
 
     read_entries(path, _lines(path), verdicts)
     read.questions.extend(
@@ -116,10 +163,21 @@ def _lines(path: Path) -> Iterator[tuple[str, Any]]:
     return ((f"line {number}", fields) for number, fields in json_lines(path))
 
 
-def _conversation(name: str, prompt: str, theme: str, items: list[RubricItem]) -> Question:
-    """A question of category MK, as HealthBench has themes and no categories."""
-    lines = [(item.points < 0, f"- {item.text} ({item.points:+g})") for item in items]
-    wanted, unwanted = ([line for negative, line in lines if negative is side] for side in (False, True))
+def _tagged(prefix: str, tags: Sequence[str] | None) -> str:
+    return next((tag.removeprefix(prefix) for tag in tags or () if tag.startswith(prefix)), "")
+
+
+def _conversation(name: str, messages: Sequence[_Message], theme: str, items: list[RubricItem]) -> Question:
+    """A question of category MK, as HealthBench has themes and no categories; of several messages, with who says what.
+
+    A checklist line is an item with its points.
+    """
+    turns = [f"{message.role.capitalize()}: {message.content.strip()}" for message in messages]
+    prompt = "\n\n".join(turns) if len(turns) > 1 else messages[0].content.strip()
+    wanted, unwanted = (
+        [f"- {item.text} ({item.points:+g})" for item in items if (item.points < 0) is negative]
+        for negative in (False, True)
+    )
     checklist = "\n".join([*wanted, *(["Must not:", *unwanted] if unwanted else [])])
     return question_of(
         name,
@@ -132,45 +190,6 @@ def _conversation(name: str, prompt: str, theme: str, items: list[RubricItem]) -
     )
 
 
-def _criteria(rubrics: Any) -> list[RubricItem]:
-    """The criteria in their order."""
-    if not isinstance(rubrics, list) or not rubrics:
-        raise ValueError("rubrics needs a list of objects with criterion and points")
-    if len(rubrics) > MOST_ITEMS:
-        raise ValueError(f"rubrics has {len(rubrics)} criteria, and a question has at most {MOST_ITEMS}")
-    items = []
-    for number, rubric in enumerate(rubrics, 1):
-        points = rubric.get("points") if isinstance(rubric, dict) else None
-        if not isinstance(points, (int, float)) or isinstance(points, bool):
-            raise ValueError(f"rubrics, criterion {number}: every criterion needs its points, a number")
-        tags = [str(tag) for tag in rubric.get("tags") or ()]
-        axis = next((tag.removeprefix("axis:") for tag in tags if tag.startswith("axis:")), "")
-        items.append(RubricItem(text=text_of(rubric, "criterion"), points=float(points), theme=axis))
-    return items
-
-
-def _labels(fields: dict[str, Any]) -> dict[str, bool]:
-    """The label of each physician."""
-    labels, raters = value_of(fields, "binary_labels"), value_of(fields, "anonymized_physician_ids")
-    if not isinstance(labels, list) or not isinstance(raters, list) or len(labels) != len(raters):
-        raise ValueError("binary_labels and anonymized_physician_ids need lists of the same length")
-    if any(type(label) is not bool for label in labels):
-        raise ValueError("binary_labels: true or false is expected")
-    return {str(rater): label for rater, label in zip(raters, labels, strict=True)}
-
-
-def _dialogue(messages: Any) -> str:
-    """A list of messages as one prompt: a single one as it is, several with who says what."""
-    listed = messages if isinstance(messages, list) else []
-    texts = [
-        message.get(name) if isinstance(message, dict) else None for message in listed for name in ("role", "content")
-    ]
-    if not texts or not all(isinstance(text, str) for text in texts):
-        raise ValueError("prompt needs a list of messages with role and content")
-    turns = [(message["role"].capitalize(), message["content"].strip()) for message in listed]
-    return turns[0][1] if len(turns) == 1 else "\n\n".join(f"{role}: {content}" for role, content in turns)
-
-
 def read_halluqa(paths: Sequence[Path]) -> PublishedSet:
     """Read HalluQA: Chinese questions, up to four right answers to each, and GPT-4's verdicts on models' answers.
 
@@ -179,44 +198,29 @@ def read_halluqa(paths: Sequence[Path]) -> PublishedSet:
 
     Args:
         paths: Files (`.json`, `.json.gz`), or folders of them.
-
-    Raises:
-        InputError: A file has another layout.
     """
     read = PublishedSet()
     asked: list[Question] = []
+    model = ""
+
+    def answer(fields: Any, place: str) -> None:
+        entry = _Halluqa.model_validate(fields)
+        right = [str(fields[name]) for name in _BEST_ANSWERS if fields.get(name)]
+        if not right:
+            raise ValueError("no Best_Answer1 to Best_Answer4; at least one right answer is needed")
+        name, verdict = f"halluqa-{entry.question_id}", entry.is_hallucination
+        asked.append(question_of(name, "QA", entry.question, "zh", reference=_reference(right, "zh")))
+        level = None if isinstance(verdict, str) else LEVELS[not verdict]
+        key = read.answer(name, model, entry.response)
+        read.judgment(key, level, f"is_hallucination is {_NO_VERDICT}")
+        if level is None:
+            read.odd(place, f"{_NO_VERDICT}: the judgment has no score")
+
     for path in files_in(paths, *_ENDINGS):
-        numbered = ((f"[{n}]", fields) for n, fields in enumerate(read_list(path)))
         model = re.sub(r"(?<=.)_output.*$", "", _stem(path))
-        read_entries(path, numbered, partial(_add_halluqa, read, asked, model, set()))
+        read_entries(path, read_list(path), answer)
     most_frequent(read, asked, "worded differently in some files; the most frequent wording is kept")
     return read
-
-
-def _add_halluqa(
-    read: PublishedSet, asked: list[Question], model: str, seen: set[int], fields: Any, place: str
-) -> None:
-    number, prompt, text = value_of(fields, "question_id"), text_of(fields, "question"), value_of(fields, "response")
-    if type(number) is not int:
-        raise ValueError(f"question_id is {number!r}; a whole number is expected")
-    if not isinstance(text, str):
-        raise ValueError("response is no text")
-    right = [text_of(fields, each) for each in _BEST_ANSWERS if each in fields]
-    if not right:
-        raise ValueError("no Best_Answer1 to Best_Answer4; at least one right answer is needed")
-    verdict = value_of(fields, "is_hallucination")
-    if type(verdict) is not bool and verdict != _NO_VERDICT:
-        raise ValueError(f"is_hallucination is {verdict!r}; true, false or {_NO_VERDICT} is expected")
-    if number in seen:
-        raise ValueError(f"question_id {number} occurs twice")
-    seen.add(number)
-    name = f"halluqa-{number}"
-    asked.append(question_of(name, "QA", prompt, "zh", reference=_reference(right, "zh")))
-    read.answer(name, model, text)
-    level = None if verdict == _NO_VERDICT else LEVELS[not verdict]
-    read.judgment(AnswerKey(name, model, 0), level, f"is_hallucination is {_NO_VERDICT}")
-    if level is None:
-        read.odd(place, f"{_NO_VERDICT}: the judgment has no score", about_score=True)
 
 
 def read_evouna(paths: Sequence[Path]) -> PublishedSet:
@@ -227,57 +231,53 @@ def read_evouna(paths: Sequence[Path]) -> PublishedSet:
 
     Args:
         paths: Files (`.json`, `.json.gz`), or folders of them.
-
-    Raises:
-        InputError: A file has another layout.
     """
     read = PublishedSet()
     entries: list[tuple[Question, dict[str, tuple[str, bool | None]]]] = []
+
+    def answers(named: tuple[str, Any], place: str) -> None:
+        name, fields = named
+        entry = _Evouna.model_validate(fields)
+        systems = [each.removeprefix("judge_") for each in fields if re.match(r"judge_\S", each)]
+        if not systems:
+            raise ValueError("no field judge_SYSTEM; at least one system's answer_SYSTEM and judge_SYSTEM are needed")
+        reference = _reference(entry.golden_answer.split("/"), "en")
+        question = question_of(name, "QA", entry.question, "en", reference=reference)
+        entries.append((question, {system: _judged(fields, system) for system in systems}))
+
     for path in files_in(paths, *_ENDINGS):
-        stem, listed = _stem(path).lower(), read_list(path)
+        listed = read_list(path)
+        proper = [(at, fields) for at, fields in listed if not (isinstance(fields, dict) and fields.get("improper"))]
         # An entry's number in its file is part of its name.
-        numbered = ((f"[{n}]", (f"evouna-{stem}-{n}", fields)) for n, fields in enumerate(listed))
-        read_entries(path, numbered, partial(_add_evouna, entries))
-        improper = sum(isinstance(fields, dict) and fields.get("improper") is True for fields in listed)
-        if improper:
+        stem = _stem(path).lower()
+        read_entries(path, ((at, (f"evouna-{stem}-{at.strip('[]')}", fields)) for at, fields in proper), answers)
+        if improper := len(listed) - len(proper):
             read.odd(str(path), f"{improper:,} questions are marked improper; they are left out")
     times = Counter(question.prompt for question, _ in entries)
-    for question, answers in entries:
+    for question, answered in entries:
         if times[question.prompt] > 1:
             read.odd(question.id, "another entry asks the same question; both are left out")
             continue
         read.questions.append(question)
-        for model, (text, right) in answers.items():
+        for model, (text, right) in answered.items():
             if right is None:
                 what = "an answer without a verdict; it is left out"
-                read.odd(f"{question.id}, {model}", what, about_score=True)
-                continue
-            read.answer(question.id, model, text)
-            read.score(question.id, model, RATER, LEVELS[right])
+                read.odd(f"{question.id}, {model}", what)
+            else:
+                read.score(read.answer(question.id, model, text), RATER, LEVELS[right])
     return read
 
 
-def _add_evouna(
-    entries: list[tuple[Question, dict[str, tuple[str, bool | None]]]], entry: tuple[str, Any], place: str
-) -> None:
-    name, fields = entry
-    if value_of(fields, "improper") is True:
-        return
-    prompt, golden = text_of(fields, "question"), text_of(fields, "golden_answer")
-    systems = [each.removeprefix("judge_") for each in fields if re.match(r"judge_\S", each)]
-    if not systems:
-        raise ValueError("no field judge_SYSTEM; at least one system's answer_SYSTEM and judge_SYSTEM are needed")
-    answers = {}
-    for system in systems:
-        text, verdict = value_of(fields, f"answer_{system}"), fields[f"judge_{system}"]
-        if not isinstance(text, str | None):
-            raise ValueError(f"answer_{system} is no text")
-        if verdict == "nan" or (isinstance(verdict, float) and math.isnan(verdict)):
-            verdict = None
-        if type(verdict) is not bool and verdict is not None:
-            raise ValueError(f"judge_{system} is {verdict!r}; true, false or null is expected")
-        answers[system] = (text or "", verdict)
-    entries.append((question_of(name, "QA", prompt, "en", reference=_reference(golden.split("/"), "en")), answers))
+def _judged(fields: dict[str, Any], system: str) -> tuple[str, bool | None]:
+    """A system's answer, and people's verdict on it: right, wrong, or none."""
+    text, verdict = fields.get(f"answer_{system}"), fields[f"judge_{system}"]
+    if not isinstance(text, str | None):
+        raise ValueError(f"answer_{system} is no text")
+    if verdict == "nan" or (isinstance(verdict, float) and math.isnan(verdict)):
+        verdict = None
+    if not isinstance(verdict, bool | None):
+        raise ValueError(f"judge_{system} is {verdict!r}; true, false or null is expected")
+    return text or "", verdict
 
 
 def _reference(alternatives: Iterable[str], language: str) -> str:
@@ -305,32 +305,24 @@ def read_disc_medllm(paths: Sequence[Path]) -> PublishedSet:
 
     Args:
         paths: Files (`.jsonl`, `.jsonl.gz`), or folders of them.
-
-    Raises:
-        InputError: A file has another layout, or two consultations are of the same question and model.
     """
     read = PublishedSet()
     questions: dict[str, Question] = {}
-    seen: set[tuple[str, str]] = set()
 
     def consultation(line: str, place: str) -> None:
-        fields = parse_json(line)
-        source, model, scores = (text_of(fields, name) for name in ("source", "model", "scores"))
-        found = _ACCURACY.search(scores)
+        entry = _Consultation.model_validate(parse_json(line))
+        found = _ACCURACY.search(entry.scores)
         if found is None:
             raise ValueError("scores: no line 'Accuracy: N' with N from 1 to 5")
-        (_, prompt), *turns = _turns(text_of(fields, "prompt"))
-        name, accuracy = f"{source.lower()}-{value_of(fields, 'id')}", float(found[1])
+        (_, prompt), *turns = _turns(entry.prompt)
+        name, accuracy = f"{entry.source.lower()}-{entry.id}", float(found[1])
         question = question_of(name, "CON", prompt, "zh")
         if questions.setdefault(name, question) != question:
             raise ValueError("prompt: the patient begins in other words than in an earlier line of this id")
-        if (name, model) in seen:
-            raise ValueError(f"{model} and this id occur a second time; remove one of the two")
-        seen.add((name, model))
-        read.answer(name, model, "\n\n".join(f"{_SPEAKERS[speaker]}：{text}" for speaker, text in turns))
-        read.judgment(AnswerKey(name, model, 0), accuracy, raw=scores)
+        text = "\n\n".join(f"{_SPEAKERS[speaker]}：{text}" for speaker, text in turns)
+        read.judgment(read.answer(name, entry.model, text), accuracy, raw=entry.scores)
         if accuracy != int(accuracy):
-            read.odd(place, f"Accuracy is {accuracy:g}; read as level {int(accuracy)}", about_score=True)
+            read.odd(place, f"Accuracy is {accuracy:g}; read as level {int(accuracy)}")
 
     for path in files_in(paths, ".jsonl", ".jsonl.gz"):
         lines = ((f"line {n}", line) for n, line in enumerate(read_unpacked(path).split("\n"), 1) if line.strip())

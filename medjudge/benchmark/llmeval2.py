@@ -7,12 +7,13 @@ Objective questions (type A) have `Correctness` 1-3 and `Explanation Correctness
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
-from medjudge.benchmark.published import PublishedSet, answer_of, most_frequent, question_of, read_entries
+from medjudge.benchmark.packed import files_in, read_list
+from medjudge.benchmark.published import Layout, PublishedSet, most_frequent, question_of, read_entries
 from medjudge.errors import InputError
-from medjudge.files import read_json, read_text
-from medjudge.records import Answer, AnswerKey, Question
+from medjudge.files import read_text
+from medjudge.records import AnswerKey, Question
 from medjudge.scheme import Category, Scheme
 
 RATER = "llmeval2-person"
@@ -33,25 +34,27 @@ SUBJECTS = {
 }
 """The subjects whose titles are known; another one goes by the name of its file."""
 _RUBRIC = Path(__file__).parent / "llmeval-2" / "rubric.zh.md"
-_SUFFIX = "_data"
 _NONE = "a score of 0, which is none"
-_NO_SCORE = f"the file has {_NONE}"
 _HIGHEST = {
     "A": {"Correctness": 3, "Explanation Correctness": 2},
     "B": {"Accuracy": 5, "Informativeness": 3, "Fluency": 3, "Logicality": 3},
 }
 _SECONDARY = {"A": ("Explanation Correctness",), "B": ("Informativeness", "Logicality")}
 """Scores that separate level 5 from 4 and level 2 from 1, in addition to the one that decides."""
-_FIELDS = ("question_uuid", "llm_name", "dialog", "hint", "type", "stars")
 
 
-class _Entry(NamedTuple):
-    """One answer of a file: its level, and the fields that are no text, with their types."""
+class _Turn(Layout):
+    role: str
+    content: Any
 
-    question: Question
-    answer: Answer
-    level: int | None
-    retyped: list[str]
+
+class _Entry(Layout):
+    question_uuid: str
+    llm_name: str
+    dialog: list[_Turn]
+    hint: Any
+    type: Literal["A", "B"]
+    stars: dict[str, int]
 
 
 def read_llmeval2(people: Path, gpt4: Path) -> PublishedSet:
@@ -71,22 +74,17 @@ def read_llmeval2(people: Path, gpt4: Path) -> PublishedSet:
     read, subjects = PublishedSet(), []
     asked: list[Question] = []
     for files in _pairs(people, gpt4):
-        subject = files[0].stem.removesuffix(_SUFFIX)
-        subjects.append(subject)
-        by_person, by_gpt4 = (_read(file, subject) for file in files)
-        _require_same(files, by_person, by_gpt4)
-        for number, (key, (question, answer, level, retyped)) in enumerate(by_person.items()):
-            asked.append(question)
-            read.answers.append(answer)
-            for what in retyped:
-                read.odd(f"{files[0]}, [{number}]", what)
-            if level is None:
-                read.odd(f"{files[0]}, [{number}]", _NONE, about_score=True)
-            else:
-                read.score(*key, RATER, level)
-            read.judgment(AnswerKey(*key, 0), by_gpt4[key].level, _NO_SCORE)
-            if by_gpt4[key].level is None:
-                read.odd(f"{files[1]}, [{list(by_gpt4).index(key)}]", _NONE, about_score=True)
+        subjects.append(files[0].stem.removesuffix("_data"))
+        by_person, by_gpt4 = (_read_side(read, asked, file, subjects[-1]) for file in files)
+        for here, there, file in ((by_person, by_gpt4, files[1]), (by_gpt4, by_person, files[0])):
+            if missing := [key for key in here if key not in there]:
+                more = f", and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+                what = f"no score of {missing[0].model}'s answer to {missing[0].question_id}{more}"
+                raise InputError(f"{file}: {what}, which the other file has")
+        for key, level in by_person.items():
+            if level is not None:
+                read.score(key, RATER, level)
+            read.judgment(key, by_gpt4[key], f"the file has {_NONE}")
     most_frequent(read, asked, "models were asked in different wordings; the most frequent one is kept")
     read.scheme = scheme_of(subjects)
     return read
@@ -94,8 +92,7 @@ def read_llmeval2(people: Path, gpt4: Path) -> PublishedSet:
 
 def scheme_of(subjects: Sequence[str]) -> Scheme:
     """LLMEval-2's scheme with these subjects, or with those whose titles are known."""
-    names = list(subjects) or list(SUBJECTS)
-    titles = {name: SUBJECTS.get(name, name.replace("_", " ")) for name in names}
+    titles = {name: SUBJECTS.get(name, name.replace("_", " ")) for name in subjects or SUBJECTS}
     rubric = read_text(_RUBRIC)
     return Scheme(
         name="llmeval-2",
@@ -114,61 +111,41 @@ def _pairs(people: Path, gpt4: Path) -> list[tuple[Path, Path]]:
         raise InputError(f"llmeval2: {people} and {gpt4}: give two files of one subject, or two folders of them")
     if not people.is_dir():
         return [(people, gpt4)]
-    names = [{file.name for file in folder.glob("*.json")} for folder in (people, gpt4)]
-    for folder, missing in ((gpt4, names[0] - names[1]), (people, names[1] - names[0])):
+    sides = [{file.name: file for file in files_in([folder], ".json")} for folder in (people, gpt4)]
+    for folder, missing in ((gpt4, sides[0].keys() - sides[1].keys()), (people, sides[1].keys() - sides[0].keys())):
         if missing:
             raise InputError(f"{folder}: no {sorted(missing)[0]}, which the other folder has; both need every subject")
-    if not names[0]:
-        raise InputError(f"{people}: no .json file in it; a file for each subject is expected")
-    return [(people / name, gpt4 / name) for name in sorted(names[0])]
+    return [(file, sides[1][name]) for name, file in sides[0].items()]
 
 
-def _read(file: Path, subject: str) -> dict[tuple[str, str], _Entry]:
-    """The entries of a file, by question and model."""
-    data = read_json(file)
-    if not isinstance(data, list) or not data:
-        raise InputError(f"{file}: a list of scored answers is expected, as in LLMEval-2's files")
-    entries: dict[tuple[str, str], _Entry] = {}
+def _read_side(read: PublishedSet, asked: list[Question], file: Path, subject: str) -> dict[AnswerKey, int | None]:
+    """Read one of the two files of a subject, and give its levels: questions and answers are those of the other one."""
+    levels: dict[AnswerKey, int | None] = {}
 
     def add(fields: Any, place: str) -> None:
-        entry = _entry(fields, subject)
-        key = entry.question.id, entry.answer.model
-        if key in entries:
-            raise ValueError(f"{key[1]} answers {key[0]} a second time; remove one of the two")
-        entries[key] = entry
+        entry = _Entry.model_validate(fields)
+        if [turn.role for turn in entry.dialog] != ["user", "llm"]:
+            raise ValueError("dialog needs two turns, first user, then llm")
+        prompt, reply = (turn.content for turn in entry.dialog)
+        for name, value in (("hint", entry.hint), ("content of user", prompt), ("content of llm", reply)):
+            if type(value) is not str:
+                read.odd(place, f"{name} is a {type(value).__name__}; read as text")
+        hint = str(entry.hint).strip() or None
+        name, kind = entry.question_uuid, f"type {entry.type}"
+        asked.append(question_of(name, subject, str(prompt), LANGUAGE, subcategory=kind, reference=hint))
+        key = read.answer(name, entry.llm_name, str(reply))
+        if key in levels:
+            raise ValueError(f"{key.model} answers {name} a second time; remove one of the two")
+        levels[key] = _level(entry.type, entry.stars)
+        if levels[key] is None:
+            read.odd(place, _NONE)
 
-    read_entries(file, ((f"[{number}]", fields) for number, fields in enumerate(data)), add)
-    return entries
-
-
-def _entry(fields: Any, subject: str) -> _Entry:
-    if not isinstance(fields, dict):
-        raise ValueError("an object is expected")
-    if missing := [name for name in _FIELDS if name not in fields]:
-        raise ValueError(f"{missing[0]} is missing; {', '.join(_FIELDS)} are expected")
-    dialog = fields["dialog"] if isinstance(fields["dialog"], list) else []
-    roles = [turn.get("role") if isinstance(turn, dict) else None for turn in dialog]
-    if roles != ["user", "llm"] or any("content" not in turn for turn in dialog):
-        raise ValueError("dialog needs two turns with role and content, first user, then llm")
-    asked, replied = (turn["content"] for turn in dialog)
-    texts = {"hint": fields["hint"], "content of user": asked, "content of llm": replied}
-    name, kind = str(fields["question_uuid"]), fields["type"]
-    level = _level(kind, fields["stars"])
-    hint = str(fields["hint"]).strip() or None
-    return _Entry(
-        question_of(name, subject, str(asked), LANGUAGE, subcategory=f"type {kind}", reference=hint),
-        answer_of(name, str(fields["llm_name"]), str(replied)),
-        level,
-        [
-            f"{name} is a {type(value).__name__}; read as text"
-            for name, value in texts.items()
-            if type(value) is not str
-        ],
-    )
+    read_entries(file, read_list(file), add)
+    return levels
 
 
-def _level(kind: Any, stars: Any) -> int | None:
-    """The level of a set of scores; None where one of them is missing.
+def _level(kind: str, stars: dict[str, int]) -> int | None:
+    """The level of a set of scores; None where the deciding one is missing.
 
     | type | deciding score | level |
     |---|---|---|
@@ -180,14 +157,10 @@ def _level(kind: Any, stars: Any) -> int | None:
     | B | Accuracy 2 | 2 |
     | B | Accuracy 1 | 1, or 2 if Informativeness and Logicality are 3 |
     """
-    if kind not in _HIGHEST:
-        raise ValueError(f"type is {kind!r}; A or B is expected")
     highest = _HIGHEST[kind]
-    if not isinstance(stars, dict) or set(stars) != set(highest):
-        raise ValueError(f"stars of type {kind} need exactly {', '.join(highest)}")
-    for name, most in highest.items():
-        if type(stars[name]) is not int or not 0 <= stars[name] <= most:
-            raise ValueError(f"{name} is {stars[name]!r}; a whole number from 1 to {most} is expected, or 0 for none")
+    if stars.keys() != highest.keys() or any(not 0 <= stars[name] <= most for name, most in highest.items()):
+        scales = ", ".join(f"{name} (1 to {most})" for name, most in highest.items())
+        raise ValueError(f"stars of type {kind} need exactly {scales}, or 0 for none")
     (deciding, most), *_ = highest.items()
     if stars[deciding] == 0:
         return None
@@ -197,18 +170,3 @@ def _level(kind: Any, stars: Any) -> int | None:
     if stars[deciding] == 1:
         return 2 if rest else 1
     return 2 if kind == "B" and stars[deciding] == 2 else 3
-
-
-def _require_same(
-    files: tuple[Path, Path], people: dict[tuple[str, str], _Entry], gpt4: dict[tuple[str, str], _Entry]
-) -> None:
-    """Raises InputError where the two files of a subject do not score the same answers."""
-    for here, there, file in ((people, gpt4, files[1]), (gpt4, people, files[0])):
-        if missing := [key for key in here if key not in there]:
-            name, model = missing[0]
-            more = f", and {len(missing) - 1:,} more" if len(missing) > 1 else ""
-            raise InputError(f"{file}: no score of {model}'s answer to {name}{more}, which the other file has")
-    for key, entry in people.items():
-        other = gpt4[key]
-        if (entry.question, entry.answer) != (other.question, other.answer):
-            raise InputError(f"{files[1]}: {key[1]}'s answer to {key[0]} has another text than in {files[0]}")

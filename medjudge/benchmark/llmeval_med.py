@@ -48,11 +48,7 @@ def read_llmeval_med(path: Path, scheme: Scheme = LLMEVAL_MED) -> Benchmark:
     questions: list[Question] = []
     oddities: list[Oddity] = []
 
-    def add(_: Any, question: Question, odd: list[Oddity], place: str) -> None:
-        questions.append(question)
-        oddities.extend(odd)
-
-    _read(path, scheme, add)
+    _read(path, scheme, oddities, lambda fields, question, place: questions.append(question))
     return Benchmark(questions, oddities + missing_turns(path, questions), scheme)
 
 
@@ -67,35 +63,31 @@ def read_llmeval_scores(paths: list[Path], model: str, judge: str, scheme: Schem
     """
     read = PublishedSet()
     samples: dict[str, list[str]] = {}
-    rounds: Counter[tuple[str, int]] = Counter()
+    rounds: Counter[AnswerKey] = Counter()
 
-    def add(fields: dict[str, Any], question: Question, odd: list[Oddity], place: str) -> None:
+    def add(fields: dict[str, Any], question: Question, place: str) -> None:
         text, (level, problem) = fields.get("model_answer"), _level(fields.get("model_answer_score"))
         if not isinstance(text, str):
             raise ValueError("model_answer is missing or not text; give a file that Evaluate.py wrote")
-        read.oddities.extend(odd)
         if question.id not in samples:
             read.questions.append(question)
         texts = samples.setdefault(question.id, [])
         if text not in texts:
             texts.append(text)
-            read.answer(question.id, model, text, len(texts) - 1)
-        sample = texts.index(text)
-        rounds[question.id, sample] += 1
+        key = read.answer(question.id, model, text, texts.index(text))
+        rounds[key] += 1
         if problem:
-            read.odd(place, problem, about_score=True)
+            read.odd(place, problem)
         reply = fields.get("model_answer_judgement")
         reply = reply if isinstance(reply, str) and reply else None
         verdict = read_verdict(reply).score if reply else None
         if None not in (level, verdict) and verdict != level:
             what = f"recorded score {level}, but the judge's reply ends in the verdict {verdict}"
-            read.odd(place, what, about_score=True)
-        missing = f"no score in the file: {problem}"
-        key = AnswerKey(question.id, model, sample)
-        read.judgment(key, level, missing, reply, judge, rounds[question.id, sample])
+            read.odd(place, what)
+        read.judgment(key, level, f"no score in the file: {problem}", reply, judge, rounds[key])
 
     for path in paths:
-        _read(path, scheme, add)
+        _read(path, scheme, [], add)
     return read
 
 
@@ -121,8 +113,8 @@ def _level(value: Any) -> tuple[int | None, str]:
     return int(number), ""
 
 
-def _read(path: Path, scheme: Scheme, add: Callable[[Any, Question, list[Oddity], str], None]) -> None:
-    """Read a file: `add` takes the fields of each entry, the question in it, what was odd about it, and its place."""
+def _read(path: Path, scheme: Scheme, oddities: list[Oddity], add: Callable[[Any, Question, str], None]) -> None:
+    """Read a file: `add` takes the fields of each entry, the question in it, and its place; `oddities` gets more."""
     seen: dict[str, str] = {}
     category_ids = {
         category.title[LANGUAGE]: category.id for category in scheme.categories if LANGUAGE in category.title
@@ -140,18 +132,18 @@ def _read(path: Path, scheme: Scheme, add: Callable[[Any, Question, list[Oddity]
 
     def entry(named: tuple[str, Any], place: str) -> None:
         name, item = named
-        question, odd = _question(item, name, category_ids[name], place)
+        question = _question(item, name, category_ids[name], place, oddities)
         if question.id in seen:
             code = f"groupCode {item['groupCode']}, round {item['round']}"
             raise ValueError(f"{code} duplicates {seen[question.id]}; remove one of the two")
         seen[question.id] = place
-        add(item, question, odd, place)
+        add(item, question, place)
 
     numbered = ((f"{name}[{index}]", (name, item)) for name, items in data.items() for index, item in enumerate(items))
     read_entries(path, numbered, entry)
 
 
-def _question(item: Any, name: str, category: str, place: str) -> tuple[Question, list[Oddity]]:
+def _question(item: Any, name: str, category: str, place: str, oddities: list[Oddity]) -> Question:
     if not isinstance(item, dict):
         raise ValueError("an object is expected")
     for field in ("problem", "groupCode", "round"):
@@ -159,7 +151,6 @@ def _question(item: Any, name: str, category: str, place: str) -> tuple[Question
             raise ValueError(f"{field} is missing or empty; every question needs one")
     if type(item["round"]) is not int or not 1 <= item["round"] <= _MOST_ROUNDS:
         raise ValueError(f"round is {item['round']!r}; a whole number from 1 to {_MOST_ROUNDS} is expected")
-    oddities: list[Oddity] = []
     texts = {field: _text(item, field, place, oddities) for field in _TEXT_FIELDS}
     prompt = str(item["problem"])
     if not isinstance(item["problem"], str):
@@ -172,7 +163,7 @@ def _question(item: Any, name: str, category: str, place: str) -> tuple[Question
             Oddity(place, f"category1 is '{stated}', and the question is listed under '{name}', which counts")
         )
     group = f"{category}-{item['groupCode']}"  # groupCode alone is unique only within a category
-    question = Question(
+    return Question(
         id=f"{group}-{item['round']}",
         category=category,
         subcategory=texts["category2"] or "",
@@ -185,17 +176,13 @@ def _question(item: Any, name: str, category: str, place: str) -> tuple[Question
         checklist=texts["checklist"],
         language=LANGUAGE,
     )
-    return question, oddities
 
 
 def _text(item: dict[str, Any], field: str, place: str, oddities: list[Oddity]) -> str | None:
-    if field not in item:
-        oddities.append(Oddity(place, f"{field} is missing", means=_WITHOUT.get(field, "")))
-        return None
-    value = item[field]
+    value = item.get(field)
     if _nothing(value):
-        what = f"{field} is {'NaN' if isinstance(value, float) else 'empty'}"
-        oddities.append(Oddity(place, what, means=_WITHOUT.get(field, "")))
+        what = "missing" if field not in item else "NaN" if isinstance(value, float) else "empty"
+        oddities.append(Oddity(place, f"{field} is {what}", means=_WITHOUT.get(field, "")))
         return None
     if not isinstance(value, str):
         oddities.append(Oddity(place, f"{field} is the number {value}; read as text"))

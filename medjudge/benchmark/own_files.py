@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -23,46 +23,36 @@ from medjudge.tables.columns import Problems, in_english, known_in_chinese, plai
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".xlsx")
 """Of the files that are read."""
 
-_EXAMPLES = {
-    "id": '"q1"',
-    "category": '"MK"',
-    "group": '"q1"',
-    "prompt": '"How much paracetamol may an adult take a day?"',
-    "language": '"en"',
-    "question_id": '"q1"',
-    "model": '"my-model"',
-    "text": '"At most 4 g."',
-    "finish_reason": '"stop"',
-    "round": "1",
-    "sample": "0",
-    "tokens_in": "20",
-    "tokens_out": "120",
-    "thinking": '"Let me see."',
-    "extra": '{"ward": "3"}',
-    "items": '[{"text": "Names 4 g a day", "points": 5}]',
+_TEXT, _NUMBER = "a text", "a whole number from 0 on"
+_NEEDED = {
+    "id": (_TEXT, '"q1"'),
+    "category": (_TEXT, '"MK"'),
+    "group": (_TEXT, '"q1"'),
+    "prompt": (_TEXT, '"How much paracetamol may an adult take a day?"'),
+    "language": (_TEXT, '"en"'),
+    "question_id": (_TEXT, '"q1"'),
+    "model": (_TEXT, '"my-model"'),
+    "text": (_TEXT, '"At most 4 g."'),
+    "finish_reason": (_TEXT, '"stop"'),
+    "round": ("a whole number from 1 to 1,000", "1"),
+    "sample": (_NUMBER, "0"),
+    "tokens_in": (_NUMBER, "20"),
+    "tokens_out": (_NUMBER, "120"),
+    "extra": ("an object", '{"ward": "3"}'),
+    "items": ("a list of objects with text and points", '[{"text": "Names 4 g a day", "points": 5}]'),
+    "points": ("a number, negative for what an answer must not say,", "5"),
+    "must_have": ("true or false", "true"),
+    "safety_cap": ("a level from 1 to 5", "2"),
+    "importance": ("core or secondary", '"core"'),
 }
-_SOME_TEXT = '"a text"'
-_ITEM_NEEDS = {
-    "text": "a text that is not empty",
-    "points": "a number, negative for what an answer must not say,",
-    "must_have": "true or false",
-    "safety_cap": "a level from 1 to 5",
-    "importance": "core or secondary",
-    "theme": "a text",
-}
+"""Kind of value and example of each field, for messages."""
+_OTHERS = (_TEXT, '"a text"')
 _NUMBERS = ("round", "sample", "tokens_in", "tokens_out")
 _MATCHED_BY = ("prompt", "group", "round")
 _COLUMNS = frozenset([*Question.model_fields, *Answer.model_fields]) - {"extra"}
 _WHOLE = re.compile(r"(\d{1,9})(\.0+)?")
 
 Record = TypeVar("Record", Question, Answer)
-
-
-class _Entry(NamedTuple):
-    """An object of a file: where it stands, and its fields."""
-
-    place: str
-    fields: dict[str, Any]
 
 
 def read_own_questions(path: Path, scheme: Scheme) -> list[Question]:
@@ -74,19 +64,8 @@ def read_own_questions(path: Path, scheme: Scheme) -> list[Question]:
     Raises:
         InputError: The file cannot be read, or something in it is wrong; all problems are listed.
     """
-    problems = Problems(path)
-    entries = _entries(path, problems)
-    if len(entries) > MOST_QUESTIONS:
-        limit = f"the limit of {MOST_QUESTIONS:,} questions is reached; split the file into several benchmarks"
-        raise InputError(f"{path}, {entries[MOST_QUESTIONS].place}: {limit}")
-    known = frozenset(Question.model_fields)
-    kept: dict[str, None] = {}
-    questions: dict[str, str] = {}
-    read = []
-    for place, given in entries:
-        fields = _with_extra(place, given, known, problems, kept)
-        if fields is None:
-            continue
+
+    def question(fields: dict[str, Any]) -> Question:
         if isinstance(fields.get("id"), str):
             fields.setdefault("group", fields["id"])
         if isinstance(fields.get("prompt"), str):
@@ -94,19 +73,16 @@ def read_own_questions(path: Path, scheme: Scheme) -> list[Question]:
             fields.setdefault("language", language if language in scheme.languages else scheme.languages[0])
         if len(scheme.category_ids) == 1:
             fields.setdefault("category", scheme.category_ids[0])
-        question = _validated(Question, place, fields, given, problems)
-        if question is None:
-            continue
-        if problem := scheme.problem_with(question.category, question.language):
-            problems.add(place, problem)
-        elif question.id in questions:
-            problems.add(place, f"'{question.id}' duplicates {questions[question.id]}; remove one of the two")
-        else:
-            questions[question.id] = place
-            read.append(question)
-    problems.refuse()
-    _say_kept(path, kept)
-    return read
+        read = Question.model_validate(fields)
+        if problem := scheme.problem_with(read.category, read.language):
+            raise ValueError(problem)
+        return read
+
+    questions = _read(path, frozenset(Question.model_fields), question)
+    if len(questions) > MOST_QUESTIONS:
+        limit = f"the limit of {MOST_QUESTIONS:,} questions is reached; split the file into several benchmarks"
+        raise InputError(f"{path}: {limit}")
+    return questions
 
 
 def read_own_answers(path: Path, questions: Sequence[Question] | None = None) -> list[Answer]:
@@ -120,46 +96,101 @@ def read_own_answers(path: Path, questions: Sequence[Question] | None = None) ->
     Raises:
         InputError: The file cannot be read, or something in it is wrong; all problems are listed.
     """
-    problems = Problems(path)
-    known = frozenset([*Answer.model_fields, *_MATCHED_BY])
-    question_of = _matching(questions)
-    ids = {question.id for question in questions or ()}
-    kept: dict[str, None] = {}
-    places: dict[object, str] = {}
-    read = []
-    for place, given in _entries(path, problems):
-        if {"text", "model"} <= given.keys() and not any(map(given.get, ("text", "model", "finish_reason"))):
-            if (name := given.get("question_id")) and ids and name not in ids:
-                what = f"{clipped(name)} is no question of the benchmark, and model and text are blank"
-                problems.add(place, f"{what}; quote texts that contain a line break, or remove the row")
-            continue
-        fields = _with_extra(place, given, known, problems, kept)
-        if fields is None:
-            continue
+    ids: dict[object, list[str]] = {}
+    for question in questions or ():
+        for name in (question.prompt.strip(), (question.group, question.round)):
+            ids.setdefault(name, []).append(question.id)
+    known = {question.id for question in questions or ()}
+
+    def answer(fields: dict[str, Any]) -> Answer | None:
         matched_by = {name: fields.pop(name) for name in _MATCHED_BY if name in fields}
+        if {"text", "model"} <= fields.keys() and not any(map(fields.get, ("text", "model", "finish_reason"))):
+            if (name := fields.get("question_id")) and known and name not in known:
+                what = f"{clipped(name)} is no question of the benchmark, and model and text are blank"
+                raise ValueError(f"{what}; quote texts that contain a line break, or remove the row")
+            return None
         if not fields.get("question_id"):
-            name = question_of(matched_by)
-            if name is None:
-                problems.add(place, _no_question(matched_by))
-                continue
-            fields["question_id"] = name
+            fields["question_id"] = _question_of(matched_by, None if questions is None else ids)
         reason = fields.get("finish_reason")
         if isinstance(reason, str) and len(reason.split()) > 1:
             what = f"finish_reason is {clipped(reason)}, and one word such as stop is needed"
-            problems.add(place, f"{what}; quote texts that contain a separator")
-            continue
-        answer = _validated(Answer, place, fields, given, problems)
-        if answer is None:
-            continue
-        if answer.key in places:
-            what = f"{' / '.join(map(str, answer.key))} duplicates {places[answer.key]}"
-            problems.add(place, f"{what}; remove one of the two, or number them by sample")
-            continue
-        places[answer.key] = place
-        read.append(answer)
+            raise ValueError(f"{what}; quote texts that contain a separator")
+        return Answer.model_validate(fields)
+
+    return _read(path, frozenset([*Answer.model_fields, *_MATCHED_BY]), answer)
+
+
+def _question_of(matched_by: Mapping[str, Any], ids: Mapping[object, Sequence[str]] | None) -> str:
+    """The id of the question to which an answer without one belongs.
+
+    Args:
+        ids: Of the questions, by prompt and by group and round; None where there are none to look in.
+
+    Raises:
+        ValueError: It belongs to none, or to several.
+    """
+    example = f"for example {_NEEDED['question_id'][1]}"
+    group, prompt = str(matched_by.get("group") or ""), str(matched_by.get("prompt") or "").strip()
+    if not (group or prompt):
+        raise ValueError(f"question_id is missing; {example} (`medjudge data template` writes all ids)")
+    if ids is None:
+        return prompt or group
+    name = (group, matched_by.get("round", 1)) if group else prompt
+    found = ids.get(name, ()) if isinstance(matched_by.get("round", 1), int) else ()
+    if len(found) != 1:
+        what = "group and round are those" if group else "prompt is that"
+        raise ValueError(f"its {what} of no question, or of several; give the question_id, {example}")
+    return found[0]
+
+
+def _read(path: Path, known: frozenset[str], make: Callable[[dict[str, Any]], Record | None]) -> list[Record]:
+    """The records of a file. `make` gets the fields that are known, and `extra`; a ValueError says what is wrong."""
+    problems = Problems(path)
+    kept: dict[str, None] = {}
+    places: dict[object, str] = {}
+    records: list[Record] = []
+    for place, given in _entries(path, problems):
+        others = [name for name in given if name not in known]
+        wrong = [what for name in others if (what := _misnamed(name, given.keys() & known, known))]
+        fields = {name: value for name, value in given.items() if name in known}
+        if others and isinstance(fields.get("extra", {}), dict):
+            fields["extra"] = {**{name: given[name] for name in others}, **fields.get("extra", {})}
+            kept.update(dict.fromkeys(others))
+        try:
+            record = None if wrong else make(fields)
+        except ValidationError as error:
+            wrong = [
+                _in_words(each["type"], each["loc"], each["msg"], each.get("input"), given) for each in error.errors()
+            ]
+        except ValueError as error:
+            wrong = [str(error)]
+        else:
+            if record is not None and record.key in places:
+                key = record.key if isinstance(record.key, str) else " / ".join(map(str, record.key))
+                number = ", or number them by sample" if isinstance(record, Answer) else ""
+                wrong.append(f"{key} duplicates {places[record.key]}; remove one of the two{number}")
+            elif record is not None:
+                places[record.key] = place
+                records.append(record)
+        for what in wrong:
+            problems.add(place, what)
     problems.refuse()
-    _say_kept(path, kept)
-    return read
+    if kept:
+        shown = ", ".join(name[:60] for name in list(kept)[:20])
+        more = f" and {len(kept) - 20} more" if len(kept) > 20 else ""
+        notify(f"{path}: kept in extra, and used nowhere: {shown}{more}")
+    return records
+
+
+def _misnamed(name: str, given: Collection[str], known: Collection[str]) -> str | None:
+    """The problem with an unknown field that is a known one again, or nearly; None for another one."""
+    if plain(name) in given:
+        return f"field '{name[:60]}' is {plain(name)} a second time; remove one of the two"
+    match = get_close_matches(plain(name), sorted({*known} - {*given}), n=1, cutoff=0.85)
+    if match:
+        example = f"{match[0]}: {_NEEDED.get(match[0], _OTHERS)[1]}"
+        return f"field '{name[:60]}' is not known, and {match[0]} is; rename it, as in {example}"
+    return None
 
 
 def first_entry(path: Path) -> tuple[str, dict[str, Any]] | None:
@@ -175,7 +206,7 @@ def first_entry(path: Path) -> tuple[str, dict[str, Any]] | None:
     return entries[0] if entries else None
 
 
-def _entries(path: Path, problems: Problems) -> list[_Entry]:
+def _entries(path: Path, problems: Problems) -> list[tuple[str, dict[str, Any]]]:
     suffix = path.suffix.lower()
     values: list[tuple[str, Any]]
     if suffix == ".jsonl":
@@ -194,7 +225,7 @@ def _entries(path: Path, problems: Problems) -> list[_Entry]:
     for place, fields in values:
         if isinstance(fields, dict):
             names = in_english(list(fields))
-            entries.append(_Entry(place, dict(zip(names, fields.values(), strict=True))))
+            entries.append((place, dict(zip(names, fields.values(), strict=True))))
             if len(set(names)) < len(names):
                 twice = next(name for name in names if names.count(name) > 1)
                 problems.add(place, f"{twice} occurs twice, in Chinese; remove one of the two")
@@ -215,110 +246,21 @@ def _typed(cells: Mapping[str, str]) -> dict[str, Any]:
     return fields
 
 
-def _with_extra(
-    place: str, given: Mapping[str, Any], known: frozenset[str], problems: Problems, kept: dict[str, None]
-) -> dict[str, Any] | None:
-    """The fields of an entry with unknown ones moved into `extra`; None where one is a known field again, or nearly."""
-    fields = {name: value for name, value in given.items() if name in known}
-    unknown = {name: value for name, value in given.items() if name not in known}
-    near = False
-    for name in unknown:
-        if plain(name) in fields:
-            problems.add(place, f"field '{name[:60]}' is {plain(name)} a second time; remove one of the two")
-            near = True
-            continue
-        match = get_close_matches(plain(name), sorted(known - fields.keys()), n=1, cutoff=0.85)
-        if match:
-            example = f"{match[0]}: {_EXAMPLES.get(match[0], _SOME_TEXT)}"
-            problems.add(place, f"field '{name[:60]}' is not known, and {match[0]} is; rename it, as in {example}")
-            near = True
-    if near:
-        return None
-    if unknown:
-        before = fields.get("extra", {})
-        if not isinstance(before, dict):
-            return fields  # said when the record is validated
-        fields["extra"] = {**unknown, **before}
-        kept.update(dict.fromkeys(unknown))
-    return fields
-
-
-def _say_kept(path: Path, names: Collection[str]) -> None:
-    if names:
-        shown = ", ".join(name[:60] for name in list(names)[:20])
-        more = f" and {len(names) - 20} more" if len(names) > 20 else ""
-        notify(f"{path}: kept in extra, and used nowhere: {shown}{more}")
-
-
-def _matching(questions: Sequence[Question] | None) -> Callable[[Mapping[str, Any]], str | None]:
-    """Finder of an answer's question by its prompt, or by group and round; it gives None for none or several."""
-    if questions is None:
-        return lambda fields: str(fields.get("prompt") or fields.get("group") or "") or None
-    by_prompt: dict[str, set[str]] = {}
-    by_turn: dict[tuple[object, object], set[str]] = {}
-    for question in questions:
-        by_prompt.setdefault(question.prompt.strip(), set()).add(question.id)
-        by_turn.setdefault((question.group, question.round), set()).add(question.id)
-
-    def found(fields: Mapping[str, Any]) -> str | None:
-        ids: set[str] = set()
-        if isinstance(fields.get("group"), str) and isinstance(fields.get("round", 1), int):
-            ids = by_turn.get((fields["group"], fields.get("round", 1)), set())
-        elif isinstance(fields.get("prompt"), str):
-            ids = by_prompt.get(fields["prompt"].strip(), set())
-        return next(iter(ids)) if len(ids) == 1 else None
-
-    return found
-
-
-def _no_question(matched_by: Mapping[str, Any]) -> str:
-    example = f"for example {_EXAMPLES['question_id']}"
-    if not matched_by:
-        return f"question_id is missing; {example} (`medjudge data template` writes all ids)"
-    what = "group and round are those" if "group" in matched_by else "prompt is that"
-    return f"its {what} of no question, or of several; give the question_id, {example}"
-
-
-def _validated(
-    record: type[Record], place: str, fields: dict[str, Any], given: Mapping[str, Any], problems: Problems
-) -> Record | None:
-    try:
-        return record.model_validate(fields)
-    except ValidationError as error:
-        for problem in error.errors():
-            problems.add(place, _in_words(problem["type"], problem["loc"], problem["msg"], problem.get("input"), given))
-    return None
-
-
 def _in_words(kind: str, location: Sequence[Any], message: str, value: Any, given: Mapping[str, Any]) -> str:
-    """The problem with a field, and an example of a right value."""
-    if not location:
-        return message.removeprefix("Value error, ")
-    field = str(location[0])
-    example = _EXAMPLES.get(field, _SOME_TEXT)
-    if field == "items":
-        return _about_items(kind, location, message, value, example)
-    if kind == "missing":
-        listed = f"(the fields are {', '.join(map(str, given))[:200]})"
-        return f"{field} is missing; for example {example} {listed}{known_in_chinese(given)}"
-    if kind in ("string_too_short", "string_pattern_mismatch"):
-        return f"{field} is empty; for example {example}"
-    needed = "a whole number" if field in _NUMBERS else "an object" if field == "extra" else "a text"
-    bound = " from 1 to 1,000" if field == "round" else " from 0 on" if field in _NUMBERS else ""
-    return f"{field} is {clipped(value)}, and {needed}{bound} is needed, for example {example}"
-
-
-def _about_items(kind: str, location: Sequence[Any], message: str, value: Any, example: str) -> str:
-    """The problem with a question's items: which one, which of its fields, and an example of a right list."""
-    if len(location) == 1:
-        return f"items is {clipped(value)}, and a list of objects with text and points is needed, as in {example}"
-    place = f"items, entry {location[1] + 1}"
+    """The problem with a field, or with a field of one of a question's items; and an example of a right value."""
+    place = f"items, entry {location[1] + 1}" if len(location) > 1 else ""
+    start = f"{place}: " if place else ""
+    if kind == "value_error":
+        return f"{start}{message.removeprefix('Value error, ')}"
     if len(location) == 2:
-        what = message.removeprefix("Value error, ")
-        return f"{place}: {what}" if kind == "value_error" else f"{place} is {clipped(value)}, and an object is needed"
-    name = str(location[2])
+        return f"{place} is {clipped(value)}, and an object is needed"
+    name = str(location[-1])[:60]
+    needed, example = _NEEDED.get(name, _OTHERS)
     if kind == "missing":
-        return f"{place}: {name} is missing; every item needs its text and its points, as in {example}"
+        among = "" if place else f" (the fields are {', '.join(map(str, given))[:200]}){known_in_chinese(given)}"
+        return f"{start}{name} is missing; for example {example}{among}"
     if kind == "extra_forbidden":
-        return f"{place}: field '{name[:60]}' is not known; the fields are {', '.join(RubricItem.model_fields)}"
-    return f"{place}: {name} is {clipped(value)}, and {_ITEM_NEEDS[name]} is needed"
+        return f"{start}field '{name}' is not known; the fields are {', '.join(RubricItem.model_fields)}"
+    if kind in ("string_too_short", "string_pattern_mismatch"):
+        return f"{start}{name} is empty; for example {example}"
+    return f"{start}{name} is {clipped(value)}, and {needed} is needed, for example {example}"

@@ -72,8 +72,8 @@ def read_zip(path: Path, *endings: str) -> dict[str, str]:
     return texts
 
 
-def read_list(path: Path) -> list[Any]:
-    """The entries of a JSON list, packed or not.
+def read_list(path: Path) -> list[tuple[str, Any]]:
+    """Place and value of each entry of a JSON list, packed or not.
 
     Raises:
         InputError: The file cannot be read, or holds no such list.
@@ -85,7 +85,7 @@ def read_list(path: Path) -> list[Any]:
         raise InputError(f"{path}: not valid JSON ({error})") from None
     if not isinstance(entries, list) or not entries:
         raise InputError(f"{path}: a list of objects is expected")
-    return entries
+    return [(f"[{number}]", entry) for number, entry in enumerate(entries)]
 
 
 def _decoded(path: Path, data: bytes) -> str:

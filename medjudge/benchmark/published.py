@@ -1,12 +1,12 @@
 """Records of a published set, and how its tables and JSON entries are read: all problems of a file at once."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from medjudge.files import first_problem
 from medjudge.item_records import ItemScore
@@ -18,17 +18,15 @@ TEACHER = "gpt-4"
 """The judge of sets that GPT-4 scored."""
 
 Verdict = Literal["met", "not_met", "contradicted"]
+Label = TypeVar("Label")
+Record = TypeVar("Record", PhysicianScore, ItemScore, Judgment)
 
 
 class Oddity(NamedTuple):
-    """Something in a file that was read anyway, but that its owner should know.
-
-    `about_score`: it concerns a score, not the question. `means`: what it means for judging; empty for nothing.
-    """
+    """Something in a file that was read anyway, but that its owner should know; `means` is its meaning for judging."""
 
     place: str
     what: str
-    about_score: bool = False
     means: str = ""
 
 
@@ -36,7 +34,8 @@ class Oddity(NamedTuple):
 class PublishedSet:
     """Questions, answers, experts' scores of them, experts' verdicts on single items, and a teacher's judgments.
 
-    `scheme` counts only where the set defines one of its own.
+    What has the same key as an earlier record is refused with a ValueError. `scheme` counts only where the set defines
+    one of its own.
     """
 
     questions: list[Question] = field(default_factory=list)
@@ -46,26 +45,26 @@ class PublishedSet:
     oddities: list[Oddity] = field(default_factory=list)
     judgments: list[Judgment] = field(default_factory=list)
     scheme: Scheme = LLMEVAL_MED
+    _known: dict[object, Any] = field(default_factory=dict)
 
-    def answer(self, question_id: str, model: str, text: str, sample: int = 0) -> None:
-        """Add an answer, as `answer_of` makes it."""
-        self.answers.append(answer_of(question_id, model, text, sample))
+    def answer(self, question_id: str, model: str, text: str, sample: int = 0, **others: Any) -> AnswerKey:
+        """Add an answer unless it is known already; one without text says so."""
+        key = AnswerKey(question_id, model, sample)
+        if key not in self._known:
+            reason = None if text.strip() else "empty"
+            self.answers.append(Answer(**key._asdict(), text=text, finish_reason=reason, **others))
+        elif self._known[key] != text:
+            raise ValueError(f"{model}'s answer to {question_id} has another text than before")
+        self._known[key] = text
+        return key
 
-    def score(
-        self, question_id: str, model: str, rater: str, level: int, sample: int = 0, comment: str | None = None
-    ) -> None:
+    def score(self, key: AnswerKey, rater: str, level: int, comment: str | None = None) -> None:
         """Add an expert's score."""
-        self.scores.append(
-            PhysicianScore(
-                question_id=question_id, model=model, sample=sample, rater=rater, score=level, comment=comment
-            )
-        )
+        self._add(self.scores, PhysicianScore(**key._asdict(), rater=rater, score=level, comment=comment))
 
-    def item(self, question_id: str, model: str, rater: str, item: str, verdict: Verdict, sample: int = 0) -> None:
+    def item(self, key: AnswerKey, rater: str, item: str, verdict: Verdict) -> None:
         """Add an expert's verdict on an item."""
-        self.items.append(
-            ItemScore(question_id=question_id, model=model, sample=sample, rater=rater, item=item, verdict=verdict)
-        )
+        self._add(self.items, ItemScore(**key._asdict(), rater=rater, item=item, verdict=verdict))
 
     def judgment(
         self,
@@ -83,29 +82,28 @@ class PublishedSet:
             missing: Why there is no score.
             raw: The judge's reply.
         """
-        scored = score is not None
-        self.judgments.append(
-            Judgment(
-                **key._asdict(),
-                judge=judge,
-                round=round,
-                score=None if score is None else int(score),
-                expected=None if score is None else float(score),
-                raw=raw,
-                error_kind=None if scored else ErrorKind.NOT_IN_FILE,
-                error=None if scored else missing,
-            )
+        judgment = Judgment(
+            **key._asdict(),
+            judge=judge,
+            round=round,
+            score=None if score is None else int(score),
+            expected=score,
+            raw=raw,
+            error_kind=ErrorKind.NOT_IN_FILE if score is None else None,
+            error=missing if score is None else None,
         )
+        self._add(self.judgments, judgment)
 
-    def odd(self, place: str, what: str, about_score: bool = False) -> None:
+    def odd(self, place: str, what: str) -> None:
         """Note something that was read anyway."""
-        self.oddities.append(Oddity(place, what, about_score))
+        self.oddities.append(Oddity(place, what))
 
-
-def answer_of(question_id: str, model: str, text: str, sample: int = 0) -> Answer:
-    """An answer; one without text says so."""
-    reason = None if text.strip() else "empty"
-    return Answer(question_id=question_id, model=model, sample=sample, text=text, finish_reason=reason)
+    def _add(self, records: list[Record], record: Record) -> None:
+        mark = (type(record), record.key)
+        if mark in self._known:
+            raise ValueError(f"{' / '.join(map(str, record.key))} occurs twice; remove one of the two")
+        self._known[mark] = None
+        records.append(record)
 
 
 def question_of(name: str, category: str, prompt: str, language: str, **others: Any) -> Question:
@@ -113,36 +111,10 @@ def question_of(name: str, category: str, prompt: str, language: str, **others: 
     return Question(id=name, category=category, group=name, prompt=prompt, language=language, **others)
 
 
-def checked_rows(
-    path: Path,
-    columns: Sequence[str],
-    filled: Sequence[str],
-    allowed: Mapping[str, tuple[Collection[str], str]],
-    further: Callable[[dict[str, str]], list[str]] = lambda cells: [],
-) -> Iterator[dict[str, str]]:
-    """The sound rows of a table, one after the other.
-
-    Args:
-        columns: The columns that the table must have.
-        filled: Those whose cells must not be blank.
-        allowed: For columns of few values these in lower case, and how a message lists them.
-        further: What else is wrong with a row.
-
-    Raises:
-        InputError: At the end, where any row was not sound.
-    """
+def read_table(path: Path, columns: Sequence[str], add: Callable[[dict[str, str], str], None]) -> None:
+    """Read the rows of a table that has these columns, as `read_entries` does."""
     problems = Problems(path)
-    for number, cells in read_rows(problems, columns):
-        wrong = [f"{name}: the cell is empty" for name in filled if not cells[name]]
-        for name, (values, listed) in allowed.items():
-            if cells[name] and cells[name].casefold() not in values:
-                wrong.append(f"{name} is {cells[name]!r}; {listed} is expected")
-        wrong += further(cells)
-        for what in wrong:
-            problems.add(f"row {number}", what)
-        if not wrong:
-            yield cells
-    problems.refuse()
+    _add_each(problems, ((f"row {number}", cells) for number, cells in read_rows(problems, columns)), add)
 
 
 def read_entries(path: Path | str, entries: Iterable[tuple[str, Any]], add: Callable[[Any, str], None]) -> None:
@@ -155,14 +127,15 @@ def read_entries(path: Path | str, entries: Iterable[tuple[str, Any]], add: Call
     Raises:
         InputError: At the end, where any entry was not sound; the message names all of them.
     """
-    problems = Problems(Path(path))
+    _add_each(Problems(Path(path)), entries, add)
+
+
+def _add_each(problems: Problems, entries: Iterable[tuple[str, Any]], add: Callable[[Any, str], None]) -> None:
     for place, fields in entries:
         try:
-            add(fields, f"{path}, {place}")
-        except ValidationError as error:
-            problems.add(place, first_problem(error))
+            add(fields, f"{problems.path}, {place}")
         except ValueError as error:
-            problems.add(place, str(error))
+            problems.add(place, first_problem(error) if isinstance(error, ValidationError) else str(error))
     problems.refuse()
 
 
@@ -178,27 +151,35 @@ def most_frequent(read: PublishedSet, asked: Iterable[Question], what: str) -> N
             read.odd(name, what)
 
 
-def value_of(fields: Any, name: str) -> Any:
-    """A field of an object.
+class Layout(BaseModel):
+    """The base of the models of published entries: strict, and fields that nothing reads may be there."""
+
+    model_config = ConfigDict(strict=True)
+
+
+FilledText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+def label_of(column: str, cell: str, labels: Mapping[str, Label]) -> Label:
+    """The meaning of a cell that holds one of a few labels, in capitals or not.
 
     Raises:
-        ValueError: There is no such field.
+        ValueError: It holds another one.
     """
-    if not isinstance(fields, dict) or name not in fields:
-        raise ValueError(f"{name} is missing")
-    return fields[name]
+    if cell.casefold() not in labels:
+        raise ValueError(f"{column} is {cell!r}; one of {', '.join(labels)} is expected")
+    return labels[cell.casefold()]
 
 
-def text_of(fields: Any, name: str) -> str:
-    """The text of a field, without space around it.
+def filled(cells: Mapping[str, str], *columns: str) -> list[str]:
+    """The texts of cells that must not be blank.
 
     Raises:
-        ValueError: There is none.
+        ValueError: One of them is.
     """
-    value = value_of(fields, name)
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{name} is empty or no text")
-    return value.strip()
+    if blank := [column for column in columns if not cells[column]]:
+        raise ValueError(f"{blank[0]}: the cell is empty")
+    return [cells[column] for column in columns]
 
 
 def language_of_text(text: str) -> str:

@@ -8,23 +8,14 @@ was saved, the next start finds the job in the server's list and does not submit
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import openai
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from medjudge.chat_api.client import body_bytes
-from medjudge.chat_api.replies import (
-    REFUSABLE,
-    ChatReply,
-    ReplyError,
-    ServerError,
-    one_line,
-    read_reply,
-    refused_parameter,
-)
+from medjudge.chat_api.replies import ChatReply, ReplyError, ServerError, one_line, read_reply
 from medjudge.chat_api.spending import Spending, Used
-from medjudge.chat_api.transport import Reader
 from medjudge.errors import InputError, UnfinishedError
 from medjudge.files import first_problem, read_text, write_json, write_whole
 from medjudge.store import Run
@@ -33,7 +24,8 @@ MOST_REQUESTS = 50_000
 MOST_BYTES = 200_000_000
 """OpenAI's limits on one file (its API reference, files and batches)."""
 _ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
-_FINISHED = ("completed", "expired", "cancelled")
+FINISHED = ("completed", "expired", "cancelled")
+"""The states of a job whose results can be fetched."""
 _NOT_DONE = ("batch_expired", "batch_cancelled")
 
 
@@ -57,17 +49,8 @@ class BatchJob(BaseModel):
 _Jobs = TypeAdapter(list[BatchJob])
 
 
-class BatchResult(NamedTuple):
-    """The outcome of one request: a reply, or the message of an error; neither if the job ran out of time.
-
-    `parameter` is the optional parameter that the server rejected, `lasting` as in `RequestError`.
-    """
-
-    custom_id: str
-    reply: ChatReply | None = None
-    error: str | None = None
-    parameter: str | None = None
-    lasting: bool = False
+Outcome = ChatReply | ServerError | ReplyError | None
+"""Of one request: a reply or an error; None where the job ran out of time."""
 
 
 class BatchJobs:
@@ -88,18 +71,14 @@ class BatchJobs:
         self.model = model
         self.spending = spending
         self.jobs = read_batch_jobs(run, name)
-        self._client = openai.OpenAI(base_url=base_url, max_retries=5, timeout=300, http_client=Reader(timeout=300))
+        http = openai.DefaultHttpxClient(timeout=300, follow_redirects=False)
+        self._client = openai.OpenAI(base_url=base_url, max_retries=5, timeout=300, http_client=http)
 
     def uncollected(self) -> list[BatchJob]:
         """The jobs whose results have not been read yet."""
         return [job for job in self.jobs if not job.collected]
 
-    def plan(
-        self,
-        requests: Iterable[tuple[str, dict[str, Any]]],
-        most_requests: int = MOST_REQUESTS,
-        most_bytes: int = MOST_BYTES,
-    ) -> int:
+    def plan(self, requests: Iterable[tuple[str, dict[str, Any]]]) -> int:
         """Write request files, for as many requests as the cost limit allows.
 
         Args:
@@ -116,7 +95,7 @@ class BatchJobs:
             tokens_in, tokens_out = body_bytes(body), body.get("max_tokens") or body["max_completion_tokens"]
             if not self.spending.fits(Used(self.model, most_in + tokens_in, most_out + tokens_out, False, batch=True)):
                 break
-            if lines and (len(lines) == most_requests or size + len(line.encode()) > most_bytes):
+            if lines and (len(lines) == MOST_REQUESTS or size + len(line.encode()) > MOST_BYTES):
                 self._add_job(lines, most_in, most_out)
                 lines, size, most_in, most_out = [], 0, 0, 0
             lines.append(line)
@@ -204,15 +183,15 @@ class BatchJobs:
                     f"batch {job.batch_id} failed and none of its requests were sent: {'; '.join(reasons)[:300]}; fix "
                     "that, and the same command submits it again"
                 )
-            if batch.status not in _FINISHED:
+            if batch.status not in FINISHED:
                 counts = batch.request_counts
                 done = f", {counts.completed} of {counts.total} done" if counts else ""
                 in_progress.append(f"batch {job.batch_id}: {batch.status}{done}")
         self._save()
         return in_progress
 
-    def results(self, job: BatchJob) -> Iterator[BatchResult]:
-        """The results of a finished job; their cost is charged to the account.
+    def results(self, job: BatchJob) -> Iterator[tuple[str, Outcome]]:
+        """Custom id and outcome of each request of a finished job; their cost is charged to the account.
 
         Raises:
             ReplyError: A line is not a result.
@@ -225,24 +204,20 @@ class BatchJobs:
                 if line.strip():
                     yield self._line(job, line)
 
-    def finished(self) -> list[BatchJob]:
-        """The uncollected jobs whose results can be fetched."""
-        return [job for job in self.uncollected() if job.status in _FINISHED]
-
     def mark_collected(self, job: BatchJob) -> None:
         """Mark a job as collected and release its reservation: its results are in the account one by one."""
         self.spending.set(job.name, Used(self.model, 0, 0, known=True, batch=True))
         job.collected = True
         self._save()
 
-    def _line(self, job: BatchJob, text: str) -> BatchResult:
+    def _line(self, job: BatchJob, text: str) -> tuple[str, Outcome]:
         try:
             fields = json.loads(text)
             custom_id, response, error = str(fields["custom_id"]), fields.get("response"), fields.get("error")
             status = int(response["status_code"]) if response else 0
             if error and not status:
-                message = f"{error.get('code')}: {error.get('message')}"
-                return BatchResult(custom_id, error=None if error.get("code") in _NOT_DONE else message)
+                done = error.get("code") not in _NOT_DONE
+                return custom_id, ReplyError(f"{error.get('code')}: {error.get('message')}") if done else None
             body = response["body"]
         except (ValueError, LookupError, TypeError, AttributeError):
             raise ReplyError(f"'{text[:60]}' is not a batch result") from None
@@ -250,16 +225,12 @@ class BatchJobs:
             if status != 200:
                 raise ServerError(status, body)
             reply = read_reply(body)
-        except ServerError as refusal:
-            message = f"status {refusal.status}: {refusal.message}"
-            parameter = refused_parameter(refusal.status, refusal.message, refusal.parameter, REFUSABLE, refusal.codes)
-            return BatchResult(custom_id, None, message, parameter, refusal.of_the_chat)
-        except ReplyError as broken:
-            return BatchResult(custom_id, None, str(broken))
+        except (ServerError, ReplyError) as error:
+            return custom_id, error
         if reply.tokens_in is not None and reply.tokens_out is not None:
             used = Used(self.model, reply.tokens_in, reply.tokens_out, known=True, batch=True)
             self.spending.set(f"{job.name}/{custom_id}", used)
-        return BatchResult(custom_id, reply)
+        return custom_id, reply
 
     def _save(self) -> None:
         write_json(state_file(self.run, self.name), [job.model_dump() for job in self.jobs])

@@ -25,7 +25,6 @@ from medjudge.chat_api.replies import (
     one_line,
     parse_reply,
     read_error,
-    refused_parameter,
     retry_after,
 )
 from medjudge.chat_api.spending import Limit, Pace, Spending, Used, price_of, read_prices
@@ -290,39 +289,35 @@ class ChatClient:
         while time.monotonic() < self._paused_until:
             await asyncio.sleep(self._paused_until - time.monotonic())
         size = body_bytes(body)
-        most = Used(self.model, size, max_tokens, known=False)
-        entry = await self.pace.take(
-            size // 2 + max_tokens
-        )  # no language takes two bytes a token; the reply corrects it
-        name = await self._begin(most)
+        # No language takes two bytes a token; the reply corrects it.
+        entry = await self.pace.take(size // 2 + max_tokens)
+        name = await self._begin(Used(self.model, size, max_tokens, known=False))
+        used: tuple[int, int] | None = None  # an interrupted request may have been processed, and billed
         self._sending.add(asyncio.current_task())
         try:
             raw = await self._client.chat.completions.with_raw_response.create(**body)
             reply = parse_reply(raw.text, raw.headers)
+            if reply.tokens_in is not None and reply.tokens_out is not None:
+                used = reply.tokens_in, reply.tokens_out
+                self.pace.correct(entry, sum(used))
+            return reply
         except openai.APIStatusError as error:
-            self._end(name, (0, 0))
+            used = 0, 0
             raise read_error(error.status_code, error.response.text, error.response.headers) from None
-        except BaseException as error:
-            refused = isinstance(error, ServerError) or type(error.__cause__).__name__ in _NEVER_SENT
-            # An interrupted request may have been processed, and billed.
-            self._end(name, (0, 0) if refused else None)
+        except ServerError:
+            used = 0, 0
+            raise
+        except openai.APIConnectionError as error:
+            used = (0, 0) if type(error.__cause__).__name__ in _NEVER_SENT else None
             raise
         finally:
             self._sending.discard(asyncio.current_task())
-        if reply.tokens_in is None or reply.tokens_out is None:
-            self._end(name, None)
-            return reply
-        self.pace.correct(entry, reply.tokens_in + reply.tokens_out)
-        self._end(name, (reply.tokens_in, reply.tokens_out))
-        return reply
+            if self.spending is not None:
+                self.spending.end(name, used)
 
-    def _end(self, name: str | None, tokens: tuple[int, int] | None) -> None:
-        if name is not None and self.spending is not None:
-            self.spending.end(name, *tokens) if tokens else self.spending.lose(name)
-
-    async def _begin(self, most: Used) -> str | None:
+    async def _begin(self, most: Used) -> str:
         if self.spending is None:
-            return None
+            return ""
         while not self.spending.fits(most):
             if not self.spending.in_flight:
                 raise UnfinishedError(
@@ -337,7 +332,7 @@ class ChatClient:
     def _learnt(self, error: ServerError, body: dict[str, Any]) -> bool:
         """True if the server rejected an optional parameter of this request, which is then remembered."""
         extra = body.get("extra_body", {})
-        name = refused_parameter(error.status, error.message, error.parameter, {*body, *extra}, error.codes)
+        name = error.refused_parameter({*body, *extra})
         if name is None:
             return False
         if name == NO_THINKING:

@@ -80,11 +80,15 @@ def parse_reply(text: str, headers: Mapping[str, str] | None = None) -> ChatRepl
         ReplyError: It is something else than a chat completion.
     """
     if text.lstrip("\ufeff \t\r\n").startswith("<"):
-        raise WebPageError(f"the server sent a web page, '{' '.join(text[:200].split())[:60]}'")
+        raise WebPageError(f"the server sent a web page, '{_beginning(text)}'")
     try:
         return read_reply(json.loads(text), headers)
     except (ValueError, RecursionError):
-        raise ReplyError(f"the server did not send JSON, but '{' '.join(text.split())[:60]}'") from None
+        raise ReplyError(f"the server did not send JSON, but '{_beginning(text)}'") from None
+
+
+def _beginning(text: str) -> str:
+    return without_key(" ".join(text[:500].split()))[:60]
 
 
 def read_reply(body: Any, headers: Mapping[str, str] | None = None) -> ChatReply:
@@ -118,7 +122,7 @@ def read_reply(body: Any, headers: Mapping[str, str] | None = None) -> ChatReply
         refusal = refusal or "content filter"
     if isinstance(choice.get("error"), dict | str) and choice["error"]:
         problem = ServerError(200, {"error": choice["error"]})
-        finish_reason = f"error: {problem.message or problem}"[:200]
+        finish_reason = _writable(f"error: {problem.message or problem}")[:200]
         refusal = refusal or (problem.message if problem.of_the_chat else None)
     # A server may send a list of summaries or an object there: only text is a thought.
     thought = thinking if isinstance(thinking, str) else thought
@@ -161,8 +165,8 @@ def _joined(parts: list[Any], thinking: bool) -> str | None:
 
 
 def _writable(text: str) -> str:
-    """The text with a mark in place of a lone surrogate, which could not be written."""
-    return text.encode("utf-8", "replace").decode()
+    """The text without the API key, and with a mark in place of a lone surrogate, which could not be written."""
+    return without_key(text.encode("utf-8", "replace").decode())
 
 
 def _count(value: object) -> int | None:
@@ -202,6 +206,9 @@ _OF_THE_CHAT = re.compile(
     re.IGNORECASE,
 )
 
+_FORBIDS_THINKING = re.compile(
+    r"enable_thinking['\"`]?\s*(?:must|should|has to|only|needs? to)\b.{0,30}false", re.IGNORECASE
+)
 _REFUSING = (
     r"(?:invalid|unsupported|unknown|unrecogni[sz]ed|unexpected|illegal|extra|not\s+support|n[o']t\s+support|"
     r"(?:not|un)\s?supported|not\s+permitted|support(?:s|ed)?|param(?:eter)?s?|arguments?|fields?|keys?)"
@@ -263,7 +270,13 @@ class ServerError(Exception):
         """True if the server refuses this chat, so that another attempt would fail in the same way."""
         if self.passing or self.status in (401, 402, 404):
             return False
-        return self.status == 413 or refuses_the_chat(self.codes, self.message)
+        return self.status == 413 or self._refuses_the_chat()
+
+    def _refuses_the_chat(self) -> bool:
+        """True if it concerns the chat itself: a filter refuses it, or it exceeds the model's window."""
+        if any(_CHAT_CODES.search(code) for code in self.codes):
+            return True
+        return _OF_THE_ACCOUNT.search(self.message) is None and _OF_THE_CHAT.search(self.message) is not None
 
     def of_the_account(self, known: bool) -> bool:
         """True if no request can succeed: wrong key, model or address, or nothing left to pay with.
@@ -277,6 +290,26 @@ class ServerError(Exception):
         if self.status != 403 or self.of_the_chat:
             return False
         return not known or _OF_THE_ACCOUNT.search(words) is not None
+
+    def refused_parameter(self, sent: Collection[str] = REFUSABLE) -> str | None:
+        """The parameter, of `REFUSABLE`, that it rejects; None for any other error.
+
+        `NO_THINKING` where the server demands that the model does not think. A message may quote the prompt, and
+        "temperature" is a medical word: it counts only in quotes, or next to a word that refuses it.
+
+        Args:
+            sent: The parameters of the request.
+        """
+        if self.status not in (400, 422):
+            return None
+        if _FORBIDS_THINKING.search(self.message):
+            return NO_THINKING
+        if self.parameter not in REFUSABLE and self._refuses_the_chat():
+            return None
+        # "max_tokens is too large" is a similar message, but leaving the limit out would not help.
+        renamed = "max_completion_tokens" in self.message and "too large" not in self.message
+        possible = (name for name in REFUSABLE if name in sent and (name != "max_tokens" or renamed))
+        return next((name for name in possible if self.parameter == name or _is_about(name, self.message)), None)
 
 
 def read_error(status: int, text: str, headers: Mapping[str, str]) -> ServerError:
@@ -318,39 +351,6 @@ def _code(value: str | int) -> str:
     """A code in one spelling: `DataInspectionFailed`, `data-inspection-failed` and `data_inspection_failed` are one."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(value))
     return re.sub(r"[\s.\-]+", "_", words).lower()
-
-
-def refuses_the_chat(codes: Collection[str], message: str) -> bool:
-    """True if an error concerns the chat itself: a filter refuses it, or it exceeds the model's window."""
-    if any(_CHAT_CODES.search(code) for code in codes):
-        return True
-    return _OF_THE_ACCOUNT.search(message) is None and _OF_THE_CHAT.search(message) is not None
-
-
-def refused_parameter(
-    status: int, message: str, named: str | None, sent: Collection[str] = REFUSABLE, codes: Collection[str] = ()
-) -> str | None:
-    """The parameter, of `REFUSABLE`, that a server's error rejects; None for any other error.
-
-    `NO_THINKING` where the server demands that the model does not think. A message may quote the prompt, and
-    "temperature" is a medical word: it counts only in quotes, or next to a word that refuses it.
-
-    Args:
-        named: The parameter that the error names in a field of its own, if it does.
-        sent: The parameters of the request.
-    """
-    if status not in (400, 422):
-        return None
-    if re.search(
-        r"enable_thinking['\"`]?\s*(?:must|should|has to|only|needs? to)\b.{0,30}false", message, re.IGNORECASE
-    ):
-        return NO_THINKING
-    if named not in REFUSABLE and refuses_the_chat(codes, message):
-        return None
-    # "max_tokens is too large" is a similar message, but leaving the limit out would not help.
-    renamed = "max_completion_tokens" in message and "too large" not in message
-    possible = (name for name in REFUSABLE if name in sent and (name != "max_tokens" or renamed))
-    return next((name for name in possible if named == name or _is_about(name, message)), None)
 
 
 def _is_about(name: str, message: str) -> bool:

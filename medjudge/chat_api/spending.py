@@ -103,21 +103,6 @@ class Limit(NamedTuple):
     prices: Path | None = None
 
 
-class OfModel(NamedTuple):
-    """Use by all requests to one model; `usd` is None where the price is unknown."""
-
-    tokens_in: int
-    tokens_out: int
-    usd: float | None
-
-
-class Learnt(NamedTuple):
-    """Averages over the replies of a run."""
-
-    tokens_per_byte: float
-    tokens_out: float
-
-
 class Spending:
     """The account of a run.
 
@@ -134,13 +119,8 @@ class Spending:
         self.prices_file = limit.prices
         self.prices = read_prices(limit.prices)
         self.used: dict[str, Used] = {}
-        self._replies: list[tuple[int, Used]] = []  # bytes sent, tokens
-        for name, used in _read(run.spending_file) if run.spending_file.exists() else ():
-            before = self.used.get(name)
-            if used.known and used.tokens_in and before is not None and not before.known:
-                self._replies.append((before.tokens_in, used))
-            self.used[name] = used
-        self.in_flight: set[str] = set()
+        self.used.update(_read(run.spending_file) if run.spending_file.exists() else ())
+        self.in_flight = 0
         self._next = sum(name.isdecimal() for name in self.used)
         # A running total, because it is needed before each request.
         self.spent = 0.0 if self.max_cost is None else sum(self.cost(used) for used in self.used.values())
@@ -155,41 +135,29 @@ class Spending:
         return self.max_cost is None or self.spent + self.cost(most) <= self.max_cost
 
     def begin(self, most: Used) -> str:
-        """Record a request before it is sent; return its name for `end` and `lose`."""
+        """Record a request before it is sent; return its name for `end`."""
         name = str(self._next)
         self._next += 1
         self._note(name, most)
-        self.in_flight.add(name)
+        self.in_flight += 1
         return name
 
-    def end(self, name: str, tokens_in: int, tokens_out: int) -> None:
-        """Record the tokens that a request used; 0 if it was refused."""
-        before = self.used[name]
-        self._note(name, before._replace(tokens_in=tokens_in, tokens_out=tokens_out, known=True))
-        self.in_flight.discard(name)
-
-    def lose(self, name: str) -> None:
-        """Give up a request with unknown outcome; it keeps counting with the most that it can have cost."""
-        self.in_flight.discard(name)
+    def end(self, name: str, tokens: tuple[int, int] | None) -> None:
+        """Record the tokens that a request used: 0 if it was refused; None keeps the most that it can have used."""
+        if tokens is not None:
+            self._note(name, self.used[name]._replace(tokens_in=tokens[0], tokens_out=tokens[1], known=True))
+        self.in_flight -= 1
 
     def set(self, name: str, used: Used) -> None:
         """Record a batch job, or one of its results; recording the same again changes nothing."""
         if self.used.get(name) != used:
             self._note(name, used)
 
-    def learnt(self) -> Learnt | None:
-        """Averages over the replies of earlier starts; None if there are fewer than 20."""
-        if len(self._replies) < 20:
+    def usd_of(self, model: str) -> float | None:
+        """The cost of all requests to a model, at most where the outcome is unknown; None without a price."""
+        if model not in self.prices:
             return None
-        tokens_in = sum(used.tokens_in for _, used in self._replies)
-        tokens_out = sum(used.tokens_out for _, used in self._replies)
-        return Learnt(tokens_in / sum(size for size, _ in self._replies), tokens_out / len(self._replies))
-
-    def of_model(self, model: str) -> OfModel:
-        """Use by all requests to a model; those of unknown outcome count with the most that they can have used."""
-        used = [one_request for one_request in self.used.values() if one_request.model == model]
-        usd = round(sum(map(self.cost, used)), 6) if model in self.prices else None
-        return OfModel(sum(each.tokens_in for each in used), sum(each.tokens_out for each in used), usd)
+        return round(sum(self.cost(used) for used in self.used.values() if used.model == model), 6)
 
     def totals(self) -> dict[str, Any]:
         """The entry of `run.json`: tokens by model, the server's numbers separate from those of unknown outcome."""

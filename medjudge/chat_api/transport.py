@@ -1,11 +1,10 @@
-"""Names of a server and its models, and HTTP clients that limit what comes in and keep the API key out of it.
+"""Names of a server and its models, an HTTP client that limits what comes in, and texts without the API key.
 
-A server, or a proxy in front of it, may repeat the request in its reply. What is read here ends up in judgments,
-accounts and messages, so the key is replaced before anything else sees it.
+A server, or a proxy in front of it, may repeat the request in its reply. What a reply says ends up in judgments and
+messages, so the key is replaced in each text that is taken from one.
 """
 
 import os
-import re
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -15,13 +14,8 @@ from medjudge.errors import InputError
 
 MOST_BYTES = 8_000_000
 """The most bytes of a reply to one chat, uncompressed: over 100 times the longest answer of present models."""
-MOST_BATCH_BYTES = 200_000_000
-"""The most bytes of a file of batch results: as many as a file of requests may have."""
 HIDDEN = "[API key]"
 _SHORTEST_KEY = 8
-# JSON can spell any character as its number. `\\\\` comes first, so that an escaped backslash never starts an escape.
-_ESCAPE = re.compile(rb"\\\\|\\/|\\u00[2-7][0-9A-Fa-f]")
-
 _PREFIX = "openai:"
 _OPENAI = "https://api.openai.com/v1"
 _LOOPBACK = ("127.0.0.1", "::1", "0.0.0.0")
@@ -41,74 +35,32 @@ class AsyncReader(openai.DefaultAsyncHttpxClient):
         Raises:
             UnreadReplyError: The reply has more than `MOST_BYTES`.
         """
-        response = await super().send(request, **options | _UNREAD)
+        response = await super().send(request, **options | {"stream": True, "follow_redirects": False})
         data = bytearray()
         try:
             async for block in response.aiter_bytes(1 << 16):
-                data = _added(data, block, MOST_BYTES)
+                data += block
+                if len(data) > MOST_BYTES:
+                    raise UnreadReplyError(f"the server's reply exceeds {MOST_BYTES // 1_000_000} MB")
         finally:
             await response.aclose()
-        return _whole(response, bytes(data))
-
-
-class Reader(openai.DefaultHttpxClient):
-    """The client of batch jobs, whose results come in one file."""
-
-    def send(self, request: Any, **options: Any) -> Any:
-        """As `AsyncReader.send`, up to `MOST_BATCH_BYTES`."""
-        response = super().send(request, **options | _UNREAD)
-        data = bytearray()
-        try:
-            for block in response.iter_bytes(1 << 16):
-                data = _added(data, block, MOST_BATCH_BYTES)
-        finally:
-            response.close()
-        return _whole(response, bytes(data))
-
-
-_UNREAD = {"stream": True, "follow_redirects": False}
-
-
-def _added(data: bytearray, block: bytes, limit: int) -> bytearray:
-    data += block
-    if len(data) > limit:
-        raise UnreadReplyError(f"the server's reply exceeds {limit // 1_000_000} MB")
-    return data
+        described = ("content-encoding", "content-length", "transfer-encoding")  # of the bytes as they were sent
+        headers = [(name, value) for name, value in response.headers.multi_items() if name not in described]
+        return type(response)(response.status_code, headers=headers, content=bytes(data), request=request)
 
 
 def without_key(text: str) -> str:
-    """A text without the API key, also where it is encoded for a URL."""
-    for form in _forms_of_key():
-        text = text.replace(form, HIDDEN)
-    return text
+    """A text without the API key, also where it is encoded for a URL.
 
-
-def _forms_of_key() -> list[str]:
-    """Forms of the key in a text. Placeholders such as "none" or "not needed" are words of texts, and no secrets."""
+    Placeholders such as "none" or "not needed" are words of texts, and no secrets.
+    """
     key = os.environ.get("OPENAI_API_KEY", "")
     word = len(key) < 2 * _SHORTEST_KEY and key.replace(" ", "").isalpha()
     if len(key) < _SHORTEST_KEY or word:
-        return []
-    return sorted({key, quote(key, safe=""), quote(key)}, key=len, reverse=True)
-
-
-def _whole(response: Any, data: bytes) -> Any:
-    """A response that is read, decompressed and without the key."""
-    forms = _forms_of_key()
-    data = _ESCAPE.sub(_plain, data) if forms else data
-    for form in forms:
-        data = data.replace(form.encode(), HIDDEN.encode())
-    described = ("content-encoding", "content-length", "transfer-encoding")
-    headers = [(name, without_key(value)) for name, value in response.headers.multi_items() if name not in described]
-    return type(response)(response.status_code, headers=headers, content=data, request=response.request)
-
-
-def _plain(escape: re.Match[bytes]) -> bytes:
-    """The character of an escape of JSON, unless it needs the escape."""
-    if escape[0] == rb"\\":
-        return escape[0]
-    character = b"/" if escape[0] == rb"\/" else bytes([int(escape[0][2:], 16)])
-    return escape[0] if character in b'"\\\x7f' else character
+        return text
+    for form in sorted({key, quote(key, safe=""), quote(key)}, key=len, reverse=True):
+        text = text.replace(form, HIDDEN)
+    return text
 
 
 def server_model(name: str, option: str) -> str | None:

@@ -100,13 +100,20 @@ def template(
     """Write id, prompt and an empty answer for each question, to fill in for `medjudge eval --answers`."""
     import sys
 
-    from medjudge.workflows.data import answer_template, write_template
+    from medjudge.errors import InputError
+    from medjudge.files import replacing
+    from medjudge.workflows.data import answer_template
 
+    if out is None and format == "xlsx":
+        raise InputError("--format xlsx: needs --out FILE; a workbook is not written to stdout")
+    data, count = answer_template(benchmark, format, scheme)
     if out is None:
-        sys.stdout.buffer.write(answer_template(benchmark, format, scheme))
+        sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
-    else:
-        print(f"{out}: {write_template(benchmark, format, out, scheme)} questions")
+        return
+    with replacing(out) as file:
+        file.write(data)
+    print(f"{out}: {count} questions")
 
 
 @app.command("convert")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from medjudge.judge.open import JudgeOptions
     from medjudge.judge.panel import PanelRecord
-    from medjudge.workflows.cost_estimate import CostEstimate, PanelCostEstimate
+    from medjudge.workflows.cost_estimate import CostEstimate
     from medjudge.workflows.evaluate import Evaluation, EvaluationRequest, InFlight
 
 
@@ -159,13 +159,20 @@ def _print_panel(panel: "PanelRecord", screen: "Console") -> None:
             screen.print(f"{member.judge}: {member.waiting} answers not judged yet; the same command goes on with them")
 
 
-def _print_cost(estimate: "CostEstimate | PanelCostEstimate", as_json: bool) -> None:
+def _print_cost(estimate: "CostEstimate | dict[str, CostEstimate]", as_json: bool) -> None:
     from medjudge.cli.output import console, print_json
 
+    screen = console(as_json)
+    if isinstance(estimate, dict):
+        if as_json:
+            print_json({"members": {name: one.model_dump(mode="json") for name, one in estimate.items()}})
+        for name, one in estimate.items():
+            screen.print("\n".join([f"member {name}:", *(f"  {line}" for line in one.summary_lines())]))
+        return
     if as_json:
-        print_json(estimate.as_json())
+        print_json(estimate.model_dump(mode="json"))
     for line in estimate.summary_lines():
-        console(as_json).print(line)
+        screen.print(line)
 
 
 def _print_in_flight(in_flight: "InFlight", as_json: bool) -> None:

@@ -1,7 +1,6 @@
 """Looks up the texts of a language: the files in `languages/LANGUAGE/`, and what a scheme adds to them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -25,38 +24,23 @@ class Texts(BaseModel):
 _Texts = TypeVar("_Texts", bound=Texts)
 
 
-class AddedText(NamedTuple):
-    """A file of a language that is not in the package, or replaces one that is."""
-
-    language: str
-    name: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Languages:
-    """Look-up of the texts of languages: among those added, then in the package.
+class Languages(NamedTuple):
+    """Look-up of the texts of languages: among those added (language, name of the file, text), then in the package.
 
     A language of which all files are added needs no code; it lacks what its missing files are for.
     """
 
-    added: tuple[AddedText, ...] = ()
+    added: tuple[tuple[str, str, str], ...] = ()
 
     @classmethod
     def with_added(cls, texts: Mapping[str, Mapping[str, str]]) -> "Languages":
-        """The package's texts, and these.
-
-        Args:
-            texts: Language -> name of a file -> its text.
-        """
-        return cls(
-            tuple(AddedText(code, name, text) for code, by_name in texts.items() for name, text in by_name.items())
-        )
+        """The package's texts, and these: language -> name of a file -> its text."""
+        return cls(tuple((code, name, text) for code, by_name in texts.items() for name, text in by_name.items()))
 
     def codes(self, name: str = "") -> tuple[str, ...]:
         """The languages that have texts, in alphabetical order; with `name`, those that have this file."""
         packaged = {path.name for path in _folder().iterdir() if path.is_dir() and (path / name).exists()}
-        return tuple(sorted(packaged | {text.language for text in self.added if name in ("", text.name)}))
+        return tuple(sorted(packaged | {code for code, file, _ in self.added if name in ("", file)}))
 
     def text(self, language: str, name: str) -> str:
         """The text of a language's file.
@@ -64,10 +48,8 @@ class Languages:
         Raises:
             InputError: The language has no such file.
         """
-        for added in self.added:
-            if (added.language, added.name) == (language, name):
-                return added.text
-        text = _packaged(language, name)
+        added = {(code, file): text for code, file, text in self.added}
+        text = added[language, name] if (language, name) in added else _packaged(language, name)
         if text is None:
             example = _folder() / _EXAMPLE / name
             raise InputError(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from unicodedata import normalize
 
 from medjudge.errors import InputError, notify
-from medjudge.tables.spreadsheets import Sheet, artefact, column_letters, is_blank, read_delimited, read_sheets
+from medjudge.tables.spreadsheets import Sheet, artefact, column_letters, is_blank, read_sheets
 
 _LISTED = 20
 _CHINESE = {
@@ -92,7 +92,7 @@ def read_rows(problems: "Problems", columns: Sequence[str], others: Collection[s
         InputError: A column is missing or occurs twice, or the file cannot be read.
     """
     path = problems.path
-    sheets = read_sheets(path) if path.suffix.lower() == ".xlsx" else [Sheet(None, list(read_delimited(path)))]
+    sheets = read_sheets(path)
     if not sheets:
         raise InputError(f"{path}: has no sheet of cells; save the table as .xlsx again")
     wanted = {plain(name): name for name in (*columns, *others)}
@@ -126,56 +126,47 @@ def _require_different(path: Path, written: Sequence[str], headings: Sequence[st
 def _rows(problems: "Problems", sheet: Sheet, headings: Sequence[str], used: frozenset[str]) -> Iterator[TableRow]:
     misplaced = sheet.misplaced()
     checked = [(column, heading) for column, heading in enumerate(headings) if heading in used]
-    for number, cells in sheet.rows[1:]:
+    for number, filled in sheet.rows[1:]:
+        cells = [*filled, *[None] * (len(headings) - len(filled))]  # a row may end at its last filled cell
         wrong = [misplaced[number]] if number in misplaced else []
         for column, heading in [] if wrong else checked:
-            what = artefact(cells[column]) if column < len(cells) else None
+            place = f"{heading} in {column_letters(column)}{number}"
             if (number, column) in sheet.unsaved:
-                wrong.append(f"{heading} in {column_letters(column)}{number} holds a formula without a value; type it")
-            elif what or (what := _no_name(heading, cells[column : column + 1])):
-                fix = "format the column as text and type it again"
-                wrong.append(f"{heading} in {column_letters(column)}{number} is {what}; {fix}")
+                wrong.append(f"{place} holds a formula without a value; type it")
+            elif what := artefact(cells[column]) or _no_name(heading, cells[column]):
+                wrong.append(f"{place} is {what}; format the column as text and type it again")
         for what in wrong:
             problems.add(f"row {number}", what)
         if not wrong:
-            texts = [_text(cell) for cell in cells] + [""] * (len(headings) - len(cells))
-            yield TableRow(number, dict(zip(headings, texts, strict=False)))
+            yield TableRow(number, dict(zip(headings, map(_text, cells), strict=False)))
     if not misplaced:
         _say_shifted(problems.path, sheet, headings)
 
 
-def _no_name(heading: str, cells: Sequence[object]) -> str | None:
+def _no_name(heading: str, value: object) -> str | None:
     """The reason why a cell is no name of a question or model, or None: TRUE, or 1.23E+11 as a text."""
-    if not cells or not heading.endswith(("id", "model", "group")):
-        return None
-    value = cells[0]
-    if isinstance(value, bool) or (isinstance(value, str) and re.fullmatch(r"\d([.,]\d+)?E\+\d+", value.strip())):
+    number = isinstance(value, str) and re.fullmatch(r"\d([.,]\d+)?E\+\d+", value.strip())
+    if heading.endswith(("id", "model", "group")) and (number or isinstance(value, bool)):
         return f"{value}, which the spreadsheet program made of a name"
     return None
 
 
 def _text(cell: object) -> str:
-    # A workbook may hold 17 as 17.0.
-    return (
-        "" if cell is None else str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()
-    )
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))  # a workbook may hold 17 as 17.0
+    return "" if cell is None else str(cell).strip()
 
 
 def _say_shifted(path: Path, sheet: Sheet, headings: Sequence[str]) -> None:
     """Names a cell of a CSV file that may be the rest of the text before it: the number of cells is right by chance."""
     if sheet.name is not None or not sheet.rows or any(str(cell)[:1] == " " for cell in sheet.rows[0][1]):
         return
-    found = [
-        (number, heading)
-        for number, cells in sheet.rows[1:]
-        for before, cell, heading in zip(cells, cells[1:], headings[1:], strict=False)
-        if str(cell)[:1] == " " and not is_blank(cell) and not is_blank(before)
-    ]
-    if found:
-        number, heading = found[0]
-        more = f" (and {len(found) - 1:,} more cells)" if len(found) > 1 else ""
-        fix = "if it belongs to the text before it, quote texts that contain a separator"
-        _notify_once(f"{path}, row {number}: {heading} begins with a space{more}; {fix}")
+    for number, cells in sheet.rows[1:]:
+        for before, cell, heading in zip(cells, cells[1:], headings[1:], strict=False):
+            if str(cell)[:1] == " " and not is_blank(cell) and not is_blank(before):
+                fix = "if it belongs to the text before it, quote texts that contain a separator"
+                _notify_once(f"{path}, row {number}: {heading} begins with a space; {fix}")
+                return
 
 
 class Problems:

@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, time, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -12,16 +12,13 @@ from medjudge.errors import InputError, notify
 from medjudge.files import read_bytes
 from medjudge.tables.encodings import table_text
 
-MOST_BYTES, MOST_TEXT_BYTES = 32_000_000, 64_000_000
+MOST_BYTES, MOST_TEXT_BYTES = 32 << 20, 64 << 20
 """The most bytes of a workbook, and of a CSV file; the other limits are the same for both."""
-MOST_ROWS = 100_000
-"""The most rows with content."""
-MOST_COLUMNS = 1000
 MOST_CELLS = 2_000_000
-"""The most cells; a row counts up to its last filled cell."""
-MOST_CELL_CHARACTERS = 1_000_000
+"""The most cells of rows with content; a row counts up to its last filled cell."""
 MOST_CHARACTERS = 100_000_000
 """The most characters of all cells; a text that several cells share counts in each."""
+MOST_CELL_CHARACTERS = 1_000_000
 _FIRST_INEXACT = 10**15
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 # #NAME?, #DIV/0!, #¿NOMBRE?, #N/A, #NV, ####, Err:508; and 1-2 or 3-4 as dates: 2-Jan, Mar-04, 3月4日.
@@ -38,7 +35,7 @@ class Budget:
     """Counts what has been read of a table, and stops at the limits."""
 
     def __init__(self) -> None:
-        self.rows = self.cells = self.characters = 0
+        self.cells = self.characters = 0
 
     def add(self, place: str, row: Sequence[object]) -> None:
         """Counts a row that is not blank.
@@ -47,22 +44,16 @@ class Budget:
             LimitError: A limit is exceeded.
         """
         lengths = [len(cell) for cell in row if isinstance(cell, str)]
-        self.rows += 1
         self.cells += len(row)
         self.characters += sum(lengths)
-        if len(row) > MOST_COLUMNS:
-            raise LimitError(f"{place}: has {len(row):,} columns, and the limit is {MOST_COLUMNS:,}; remove the others")
-        if lengths and max(lengths) > MOST_CELL_CHARACTERS:
+        if max(lengths, default=0) > MOST_CELL_CHARACTERS:
             raise LimitError(f"{place}: a cell has over {MOST_CELL_CHARACTERS:,} characters; shorten its text")
         for what, count, limit in (
-            ("rows", self.rows, MOST_ROWS),
             ("cells", self.cells, MOST_CELLS),
             ("characters", self.characters, MOST_CHARACTERS),
         ):
             if count > limit:
-                raise LimitError(
-                    f"{place}: the limit of {limit:,} {what} is reached; split the table into several files"
-                )
+                raise LimitError(f"{place}: the limit of {limit:,} {what} is reached; split the table")
 
 
 class Formatted(float):
@@ -155,17 +146,20 @@ def read_delimited(path: Path) -> list[tuple[int, list[str]]]:
     Raises:
         InputError: The file is missing, in another encoding, exceeds a limit, or has an unclosed quote.
     """
-    _require_size(path, MOST_TEXT_BYTES)
-    text = table_text(path, read_bytes(path))
+    text = table_text(path, read_bytes(path, MOST_TEXT_BYTES))
+    for number, line in enumerate(io.StringIO(text, newline=""), 1):
+        if len(line) > MOST_CELL_CHARACTERS:  # cut into cells, a line of commas takes ten times its size
+            size = f"{len(line):,} characters, and the limit is {MOST_CELL_CHARACTERS:,}"
+            raise InputError(f"{path}, line {number}: has {size}; shorten its texts")
     match = re.search(r"\S[^\r\n]*", text)
-    first = [match[0][:MOST_CELL_CHARACTERS]] if match else []
+    first = [match[0]] if match else []
     rows = []
     budget = Budget()
     number = 0
     try:
         separator = max(",;\t", key=lambda candidate: len(next(csv.reader(first, delimiter=candidate), [])))
         # Strict, because an unclosed quote would otherwise swallow all rows after it.
-        for number, cells in enumerate(csv.reader(_lines(text), delimiter=separator, strict=True), 1):
+        for number, cells in enumerate(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True), 1):
             if not all(map(is_blank, cells)):
                 budget.add(f"row {number}", cells)
                 rows.append((number, cells))
@@ -176,34 +170,17 @@ def read_delimited(path: Path) -> list[tuple[int, list[str]]]:
     return rows
 
 
-def _lines(text: str) -> Iterator[str]:
-    for number, line in enumerate(io.StringIO(text, newline=""), 1):
-        if len(line) > MOST_CELL_CHARACTERS:
-            size = f"{len(line):,} characters, and the limit is {MOST_CELL_CHARACTERS:,}"
-            raise LimitError(f"line {number}: has {size}; shorten its texts")
-        yield line
-
-
-def _require_size(path: Path, limit: int) -> None:
-    try:
-        size = path.stat().st_size
-    except OSError as error:
-        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}; check the path") from None
-    if size > limit:
-        what = f"has {size / 1e6:,.0f} MB, and the limit is {limit // 1_000_000} MB"
-        raise InputError(f"{path}: {what}; split it into several files")
-
-
 def read_sheets(path: Path) -> list[Sheet]:
-    """All sheets of an .xlsx workbook, with the stored results of formulas and the places of those without one.
+    """All sheets of an .xlsx workbook, or the one of a CSV file.
 
     Raises:
         InputError: The file cannot be read or exceeds a limit.
     """
+    if path.suffix.lower() != ".xlsx":
+        return [Sheet(None, [*read_delimited(path)])]
     from medjudge.tables.xlsx import read_xlsx  # openpyxl takes a while to import
 
-    _require_size(path, MOST_BYTES)
-    data = read_bytes(path)
+    data = read_bytes(path, MOST_BYTES)
     try:
         sheets = list(read_xlsx(io.BytesIO(data)))
     except LimitError as error:

@@ -12,14 +12,12 @@ from openpyxl.styles.numbers import BUILTIN_FORMATS_MAX_SIZE, builtin_format_cod
 from openpyxl.styles.stylesheet import apply_stylesheet
 from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
 
-from medjudge.tables import spreadsheets
 from medjudge.tables.spreadsheets import Budget, Formatted, LimitError, Sheet, is_blank
 
 MOST_UNPACKED_BYTES = 200_000_000
 """The most bytes of all parts of a workbook, unpacked."""
 _MOST_SETTINGS_BYTES = 5_000_000
 _MOST_ELEMENTS = 6_500_000  # three for each cell of the largest table
-_LAST_ROW = 1_048_576  # of Excel
 _SETTINGS = re.compile(r"(?:xl/)?(?!sharedStrings)[^/]*\.xml|.*\.rels")
 _STRICT = b"http://purl.oclc.org/ooxml/"
 _KNOWN = {
@@ -130,23 +128,14 @@ class _Parser(WorkSheetParser):
 def _sheet(name: str, parser: _Parser, shown: Mapping[int, str], budget: Budget) -> Sheet:
     rows: list[tuple[int, Sequence[object]]] = []
     unsaved: set[tuple[int, int]] = set()
-    hidden, last = [], 0
+    hidden: list[int] = []
     for number, cells in parser.parse():
-        place = f"sheet '{name}', row {number:,}"
-        if not last < number <= _LAST_ROW:
-            wrong = f"comes after row {last}" if number <= _LAST_ROW else f"is past the last, {_LAST_ROW:,}"
-            raise LimitError(f"{place} {wrong}; copy the cells to a new workbook")
-        last = number
         unsaved |= {(number, cell["column"] - 1) for cell in cells if cell["data_type"] == "f"}
         filled = {cell["column"]: _value(cell, shown) for cell in cells if not is_blank(cell["value"])}
         if not filled:
             continue
-        width = max(filled)
-        if width > spreadsheets.MOST_COLUMNS:
-            columns = f"a cell in column {width:,}, and the limit is {spreadsheets.MOST_COLUMNS:,}"
-            raise LimitError(f"{place}: has {columns}; remove what is outside the table")
-        values = tuple([filled.get(column) for column in range(1, width + 1)])
-        budget.add(place, values)
+        values = tuple([filled.get(column) for column in range(1, max(filled) + 1)])
+        budget.add(f"sheet '{name}', row {number:,}", values)
         rows.append((number, values))
         row = parser.row_dimensions.pop(str(number), {})
         if row.get("hidden") in ("1", "true") or row.get("ht") == "0":

@@ -19,13 +19,6 @@ from medjudge.text.blocks import (
 from medjudge.text.grammar import Grammar, is_balanced, sentence_starts
 
 
-class _ItemKind(NamedTuple):
-    """Common form of the items of one list."""
-
-    indent: int
-    numbered: bool
-
-
 class _List(NamedTuple):
     """Starts of a list's items, the end of its text, and its numbering."""
 
@@ -126,7 +119,7 @@ def _lists(lines: Sequence[Line]) -> Iterator[_List]:
         following = at
         while following < len(lines) and _item_kind(lines[following]) == kind:
             begin, at = following, following + 1
-            while at < len(lines) and lines[at].text.strip() and _indent(lines[at]) > kind.indent:
+            while at < len(lines) and lines[at].text.strip() and _indent(lines[at]) > kind[0]:
                 at += 1
             items.append((begin, at))
             following = at
@@ -135,7 +128,7 @@ def _lists(lines: Sequence[Line]) -> Iterator[_List]:
         last = lines[at - 1]
         leads_on = any(lines[end - 1].text.rstrip("* ").endswith((":", "：")) for _, end in items)
         if len(items) > 1 and not leads_on and not _runs_on(last, lines, at, following):
-            yield _List([lines[begin].start for begin, _ in items], last.start + len(last.text), kind.numbered)
+            yield _List([lines[begin].start for begin, _ in items], last.start + len(last.text), kind[1])
 
 
 def _runs_on(last: Line, lines: Sequence[Line], at: int, following: int) -> bool:
@@ -145,9 +138,10 @@ def _runs_on(last: Line, lines: Sequence[Line], at: int, following: int) -> bool
     return in_series(lines[following].text) or (following == at and not TERMINAL.search(last.text.rstrip()))
 
 
-def _item_kind(line: Line) -> _ItemKind | None:
+def _item_kind(line: Line) -> tuple[int, bool] | None:
+    """The indent of a list item, and whether it is numbered: the same for the items of one list."""
     mark = ITEM.match(line.text)
-    return _ItemKind(len(mark["indent"]), mark["bullet"] is None) if mark else None
+    return (len(mark["indent"]), mark["bullet"] is None) if mark else None
 
 
 def _indent(line: Line) -> int:

@@ -10,9 +10,9 @@ from hashlib import sha256
 
 import openai
 
-from medjudge.chat_api.batch_jobs import BatchJob, BatchJobs
+from medjudge.chat_api.batch_jobs import FINISHED, BatchJob, BatchJobs
 from medjudge.chat_api.client import request_body
-from medjudge.chat_api.replies import ReplyError, one_line
+from medjudge.chat_api.replies import ChatReply, ReplyError, ServerError, one_line
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError, UnfinishedError, notify
 from medjudge.judge.api import failed_request, read_judgment
@@ -66,7 +66,9 @@ def judge_by_batch_jobs(run: Run, judge_ref: ApiRef, options: JudgeOptions, wait
 
 
 def _collect(run: Run, judge_ref: ApiRef, options: JudgeOptions, batch_jobs: BatchJobs, refused: set[str]) -> None:
-    for job in batch_jobs.finished():
+    for job in batch_jobs.uncollected():
+        if job.status not in FINISHED:
+            continue
         waiting = {_custom_id(item): item for item in _without_judgment(run, judge_ref, options)}
         made = _judgments(batch_jobs, job, waiting, judge_ref.name, refused)
         for judgment in stamped(made, run.texts()):
@@ -86,16 +88,17 @@ def _judgments(
         waiting: The assignments without a judgment, by custom id; other results are ignored.
         refused: Parameters that the server does not accept; newly refused ones are added.
     """
-    for result in batch_jobs.results(job):
-        parameter = result.parameter
+    for custom_id, outcome in batch_jobs.results(job):
+        parameter = outcome.refused_parameter() if isinstance(outcome, ServerError) else None
         if parameter is not None and parameter not in refused:
             refused.add(parameter)
-        elif parameter is None and result.custom_id in waiting and (result.reply or result.error):
-            item = waiting.pop(result.custom_id)
-            if result.reply is None:
-                yield failed_request(item, judge_name, str(result.error), result.lasting)
+        elif parameter is None and outcome is not None and custom_id in waiting:
+            item = waiting.pop(custom_id)
+            if isinstance(outcome, ChatReply):
+                yield read_judgment(item, judge_name, outcome)
             else:
-                yield read_judgment(item, judge_name, result.reply)
+                lasting = isinstance(outcome, ServerError) and outcome.of_the_chat
+                yield failed_request(item, judge_name, one_line(outcome), lasting)
 
 
 def _custom_id(assignment: Assignment) -> str:

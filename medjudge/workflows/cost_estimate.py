@@ -1,8 +1,8 @@
 """`medjudge eval --dry-run`: calls, tokens and price of an API judge, without sending a request."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+
+from pydantic import BaseModel
 
 from medjudge.chat_api.client import ChatRequest, body_bytes, request_body
 from medjudge.chat_api.spending import Limit, Price, Spending, example
@@ -14,21 +14,26 @@ from medjudge.workflows.evaluate import EvaluationRequest, Prepared, prepare
 from medjudge.workflows.judge import not_failed, not_judged
 
 USUAL_REPLY = 250
-"""Tokens of a reply where this run has none yet to learn from: a few sentences and a score."""
+"""Tokens of a reply with a score: a few sentences and the score."""
 USUAL_ITEM = 35
 """Tokens of a reply for each item: its number, a few words, met or not, how sure."""
 
 
-class Amount(NamedTuple):
+class Amount(BaseModel):
     """An estimate and an upper bound, both in tokens or both in USD."""
 
-    about: float
-    at_most: float
+    about: int | float
+    at_most: int | float
 
 
-@dataclass(frozen=True)
-class CostEstimate:
-    """Requests, tokens and price of an API judge.
+class AppliedPrice(Price):
+    """A price, and the share of it that is taken: 1 without the Batch API."""
+
+    applied_share: float
+
+
+class CostEstimate(BaseModel):
+    """Requests, tokens and price of an API judge; `--dry-run --json` prints the fields.
 
     Attributes:
         model: The judge's model at its server.
@@ -37,7 +42,6 @@ class CostEstimate:
         tokens_out: Tokens of the replies.
         usd: The price; None where the model's price is unknown.
         price: What the price was computed from.
-        applied_share: The share of the price that the Batch API takes; 1 without it.
         spent_usd: What was spent on the run before; None where a price is unknown.
     """
 
@@ -45,22 +49,9 @@ class CostEstimate:
     calls: int
     tokens_in: Amount
     tokens_out: Amount
-    usd: Amount | None
-    price: Price | None
-    applied_share: float
+    usd: Amount | None = None
+    price: AppliedPrice | None = None
     spent_usd: float | None
-
-    def as_json(self) -> dict[str, Any]:
-        """The object that `--dry-run --json` prints."""
-        return {
-            "model": self.model,
-            "calls": self.calls,
-            "tokens_in": self.tokens_in._asdict(),
-            "tokens_out": self.tokens_out._asdict(),
-            "usd": self.usd and self.usd._asdict(),
-            "price": self.price and {**self.price.model_dump(mode="json"), "applied_share": self.applied_share},
-            "spent_usd": self.spent_usd,
-        }
 
     def summary_lines(self) -> list[str]:
         """The estimate for people."""
@@ -70,11 +61,10 @@ class CostEstimate:
             f"output: about {self.tokens_out.about:,} tokens, at most {self.tokens_out.at_most:,}",
         ]
         if self.usd is None or self.price is None:
-            return [
-                *lines,
-                f"price: unknown; write a line like {example(self.model)} into a file and give --prices FILE",
-            ]
-        share = f", {self.applied_share:g} of it for the Batch API" if self.applied_share != 1 else ""
+            line = example(self.model)
+            return [*lines, f"price: unknown; write a line like {line} into a file and give --prices FILE"]
+        taken = self.price.applied_share
+        share = f", {taken:g} of it for the Batch API" if taken != 1 else ""
         lines.append(
             f"price: about {self.usd.about:.2f} USD, at most {self.usd.at_most:.2f} (in {self.price.input:g}, out "
             f"{self.price.output:g} USD per million tokens{share}; {self.price.date}, {self.price.source}: compare it)"
@@ -84,29 +74,14 @@ class CostEstimate:
         return lines
 
 
-@dataclass(frozen=True)
-class PanelCostEstimate:
-    """The cost of a panel's members that are API judges; the other members cost nothing."""
-
-    members: dict[str, CostEstimate]
-
-    def as_json(self) -> dict[str, Any]:
-        """The object that `--dry-run --json` prints."""
-        return {"members": {name: estimate.as_json() for name, estimate in self.members.items()}}
-
-    def summary_lines(self) -> list[str]:
-        """The estimates for people."""
-        lines = []
-        for name, estimate in self.members.items():
-            lines += [f"member {name}:", *(f"  {line}" for line in estimate.summary_lines())]
-        return lines
-
-
-def estimate_cost(request: EvaluationRequest, batch_job: bool = False) -> CostEstimate | PanelCostEstimate:
+def estimate_cost(request: EvaluationRequest, batch_job: bool = False) -> CostEstimate | dict[str, CostEstimate]:
     """The cost of judging those answers of an evaluation that are not judged yet; nothing is written.
 
     Args:
         batch_job: Whether OpenAI's Batch API would be used.
+
+    Returns:
+        Of a panel, the cost of each member that is an API judge, by name; the other members cost nothing.
 
     Raises:
         InputError: The request is wrong, or neither its judge nor a member of its panel is an `openai:` judge.
@@ -123,7 +98,7 @@ def estimate_cost(request: EvaluationRequest, batch_job: bool = False) -> CostEs
         asked = [member for member in judge_ref.members if isinstance(member, ApiRef)]
         if not asked:
             raise InputError(f"--dry-run: all members of {request.judge} run on this machine and cost nothing")
-        return PanelCostEstimate({member.name: _of_judge(prepared, member, request) for member in asked})
+        return {member.name: _of_judge(prepared, member, request) for member in asked}
     if not isinstance(judge_ref, ApiRef):
         raise InputError(f"--dry-run: for an openai: judge; {request.judge} runs on this machine and costs nothing")
     return _of_judge(prepared, judge_ref, request, batch_job)
@@ -133,65 +108,46 @@ def _of_judge(
     prepared: Prepared, judge_ref: ApiRef, request: EvaluationRequest, batch_job: bool = False
 ) -> CostEstimate:
     run, options = prepared.run, request.options.judging
+    questions, scheme = prepared.benchmark.questions, prepared.benchmark.scheme
     answers = run.answers() if prepared.answers is None else prepared.answers
     recorded = run.manifest().get("judges", {}).get(judge_ref.name, {})
     judgments = not_failed(run.judgments(judge_ref.name), options, recorded)
-    work = not_judged(
-        assignments(prepared.benchmark.questions, answers, options.rounds, prepared.benchmark.scheme), judgments
-    )
+    work = not_judged(assignments(questions, answers, options.rounds, scheme), judgments)
     limited = options.replies.applied
-    requests = [_Request(limited(one.request()), None) for one in split_empty(work, "")[0]]
+    requests = [(limited(one.request()), USUAL_REPLY) for one in split_empty(work, "")[0]]
     if request.options.items:
         recorded = run.manifest().get("item_judges", {}).get(judge_ref.name, {})
-        judged = not_failed(item_judgments(run, judge_ref.name), options, recorded)
-        done = {judgment.answer_key for judgment in judged}
-        to_check = [
-            one
-            for one in item_assignments(prepared.benchmark.questions, answers, prepared.benchmark.scheme)
-            if one.answer.key not in done
-        ]
-        requests += [
-            _Request(limited(one.request()), USUAL_ITEM * len(one.items)) for one in split_empty(to_check, "")[0]
-        ]
+        done = {each.answer_key for each in not_failed(item_judgments(run, judge_ref.name), options, recorded)}
+        to_check = [one for one in item_assignments(questions, answers, scheme) if one.answer.key not in done]
+        requests += [(limited(one.request()), USUAL_ITEM * len(one.items)) for one in split_empty(to_check, "")[0]]
     return _estimate(requests, judge_ref.model, Spending(run, Limit(None, options.limit.prices)), batch_job)
 
 
-class _Request(NamedTuple):
-    """A request, and the usual tokens of its reply; None for a score, which the run's replies so far tell."""
+def _estimate(
+    requests: Sequence[tuple[ChatRequest, int]], model: str, spending: Spending, batch_job: bool
+) -> CostEstimate:
+    """The tokens and the price of the requests with the usual tokens of each reply, about and at most.
 
-    request: ChatRequest
-    usual: int | None
-
-
-def _estimate(requests: Sequence[_Request], model: str, spending: Spending, batch_job: bool) -> CostEstimate:
-    """The tokens and the price of the requests, about and at most.
-
-    At most: a token for each byte of a request, and the full length of each reply. About: as the replies of this run
-    were so far; before there are any, a token for four ASCII bytes or two others. Reminders come on top.
+    At most: a token for each byte of a request, and the full length of each reply. About: a token for four ASCII bytes
+    or two others, and the usual reply. Reminders come on top.
     """
-    most_in = about_in = most_out = about_out = 0
-    learnt = spending.learnt()
-    for request, usual in requests:
+    most_in = about_in = 0
+    for request, _ in requests:
         body = request_body(model, request)
         size = body_bytes(body)
         not_ascii = size - sum(len(message["content"].encode("ascii", "ignore")) for message in body["messages"])
         most_in += size
-        about_in += round(size * learnt.tokens_per_byte) if learnt else (size - not_ascii) // 4 + not_ascii // 2
-        most_out += request.max_tokens
-        about_out += round(usual or (learnt.tokens_out if learnt else USUAL_REPLY))
-    price = spending.prices.get(model)
-    share = price.batch if price and batch_job else 1.0
-    usd = None
-    if price is not None:
-        about, at_most = price.cost(about_in, about_out), price.cost(most_in, most_out)
-        usd = Amount(round(share * about, 4), round(share * at_most, 4))
-    return CostEstimate(
+        about_in += (size - not_ascii) // 4 + not_ascii // 2
+    about_out, most_out = sum(usual for _, usual in requests), sum(request.max_tokens for request, _ in requests)
+    estimate = CostEstimate(
         model=model,
         calls=len(requests),
-        tokens_in=Amount(about_in, most_in),
-        tokens_out=Amount(about_out, most_out),
-        usd=usd,
-        price=price,
-        applied_share=share,
+        tokens_in=Amount(about=about_in, at_most=most_in),
+        tokens_out=Amount(about=about_out, at_most=most_out),
         spent_usd=spending.totals()["usd"],
     )
+    if price := spending.prices.get(model):
+        about, at_most = price.cost(about_in, about_out, batch_job), price.cost(most_in, most_out, batch_job)
+        estimate.usd = Amount(about=round(about, 4), at_most=round(at_most, 4))
+        estimate.price = AppliedPrice(**price.model_dump(), applied_share=price.batch if batch_job else 1.0)
+    return estimate

@@ -24,7 +24,6 @@ from medjudge.benchmark.llmeval2 import read_llmeval2
 from medjudge.benchmark.llmeval_med import read_llmeval_scores
 from medjudge.benchmark.published import TEACHER, Oddity, PublishedSet
 from medjudge.errors import InputError
-from medjudge.files import replacing
 from medjudge.judge.api import file_name
 from medjudge.scheme import LLMEVAL_MED, open_scheme
 from medjudge.store import Run, write_records
@@ -113,9 +112,8 @@ def convert_data(
     if format == "llmeval-scores":
         known = named or LLMEVAL_MED
         read = read_llmeval_scores(list(files), model, judge_name, known)
-        read.oddities = [oddity for oddity in read.oddities if oddity.about_score]
     else:
-        read = _read(format, files)
+        read = read_published(format, files)
         known = named or (read.scheme if (own := _SETS[format].scheme) is None else open_scheme(own))
         judge_name = TEACHER
     for question in read.questions:
@@ -132,7 +130,12 @@ def convert_data(
     return Converted({**written, run.questions_file: len(read.questions)}, tuple(read.oddities))
 
 
-def _read(format: str, files: Sequence[Path]) -> PublishedSet:
+def read_published(format: str, files: Sequence[Path]) -> PublishedSet:
+    """Reads the files of a published set.
+
+    Raises:
+        InputError: There are too few or too many of them, one breaks its format, or there is no question in them.
+    """
     published = _SETS[format]
     if published.number and len(files) != published.number:
         raise InputError(f"{format}: name {published.names}")
@@ -146,71 +149,49 @@ _FIELDS = ("question_id", "prompt", "model", "text")
 _WIDTHS = (24, 60, 20, 80)
 
 
-def answer_template(benchmark: str, format: str, scheme: str | None = None) -> bytes:
+def answer_template(benchmark: str, format: str, scheme: str | None = None) -> tuple[bytes, int]:
     """A line or row for each question: `question_id` and `prompt`, and `model` and `text` to fill in.
 
     Args:
         benchmark: As for `evaluate`.
-        format: jsonl or csv.
+        format: jsonl, csv or xlsx.
         scheme: A scheme's name, folder or file.
 
+    Returns:
+        The content of the file, and the number of questions.
+
     Raises:
-        InputError: The benchmark cannot be read, or the format needs a file.
+        InputError: The benchmark cannot be read.
     """
+    questions = read_benchmark(benchmark, None if scheme is None else open_scheme(scheme)).questions
+    rows = [(question.id, question.prompt, "", "") for question in questions]
     if format == "xlsx":
-        raise InputError("--format xlsx: needs --out FILE; a workbook is not written to stdout")
-    rows = _rows(benchmark, scheme)
+        return _workbook(rows), len(rows)
     if format == "jsonl":
         lines = [json.dumps(dict(zip(_FIELDS, row, strict=True)), ensure_ascii=False) + "\n" for row in rows]
-        return "".join(lines).encode()
+        return "".join(lines).encode(), len(rows)
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(_FIELDS)
     # A spreadsheet would take such a prompt for a formula. Answers are matched by their ids, which stay as they are.
     for name, prompt, *blank in rows:
         writer.writerow([name, f"'{prompt}" if prompt[:1] in "=+-@\t\r" else prompt, *blank])
-    return text.getvalue().encode("utf-8-sig")  # the mark tells Excel that this is UTF-8
+    return text.getvalue().encode("utf-8-sig"), len(rows)  # the mark tells Excel that this is UTF-8
 
 
-def write_template(benchmark: str, format: str, out: Path, scheme: str | None = None) -> int:
-    """Writes a template into a file, as a whole or not at all.
-
-    Returns:
-        The number of questions.
-
-    Raises:
-        InputError: The benchmark cannot be read, or openpyxl is missing for a workbook.
-    """
-    rows = _rows(benchmark, scheme)
-    data = _workbook(rows) if format == "xlsx" else answer_template(benchmark, format, scheme)
-    with replacing(out) as file:
-        file.write(data)
-    return len(rows)
-
-
-def _rows(benchmark: str, scheme: str | None) -> list[tuple[str, ...]]:
-    questions = read_benchmark(benchmark, None if scheme is None else open_scheme(scheme)).questions
-    return [(question.id, question.prompt, "", "") for question in questions]
-
-
-def _workbook(rows: list[tuple[str, ...]]) -> bytes:
+def _workbook(rows: Sequence[tuple[str, ...]]) -> bytes:
     from openpyxl import Workbook  # takes a while to import
-    from openpyxl.cell import WriteOnlyCell
     from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
-    from openpyxl.utils import get_column_letter
 
-    book = Workbook(write_only=True)
-    sheet = book.create_sheet("answers")
-    for column, width in enumerate(_WIDTHS, 1):
-        sheet.column_dimensions[get_column_letter(column)].width = width
+    book = Workbook()
+    sheet = book.active
     for row in [_FIELDS, *rows]:
-        cells = []
-        for text in row:
-            cell = WriteOnlyCell(sheet, ILLEGAL_CHARACTERS_RE.sub(" ", text) or None)
-            if text:
+        sheet.append([ILLEGAL_CHARACTERS_RE.sub(" ", text) or None for text in row])
+    for letter, width in zip("ABCD", _WIDTHS, strict=True):
+        sheet.column_dimensions[letter].width = width
+        for cell in sheet[letter]:
+            if cell.value:
                 cell.data_type = "s"  # a prompt that begins with = is no formula
-            cells.append(cell)
-        sheet.append(cells)
     file = io.BytesIO()
     book.save(file)
     return file.getvalue()

@@ -196,7 +196,7 @@ def _member_record(run: Run, member: MemberRef, own: _Judged, work: Sequence[Ass
     ]
     usd: float | None = None if isinstance(member, ImportedRef) else 0.0
     if isinstance(member, ApiRef):
-        usd = Spending(run, Limit(None, limit.prices)).of_model(member.model).usd
+        usd = Spending(run, Limit(None, limit.prices)).usd_of(member.model)
     entry = run.manifest().get("judges", {}).get(member.name, {})
     return MemberRecord(
         judge=member.name,

@@ -21,26 +21,11 @@ CONVERSATION = {
     ],
     "example_tags": ["theme:emergency_referrals"],
 }
-META = {
-    "prompt_id": "p1",
-    "prompt": [{"role": "user", "content": "My chest hurts."}],
-    "completion": "Call an ambulance.",
-    "completion_id": "c1",
-    "rubric": "Tells to call an ambulance",
-    "category": "cluster:emergency",
-    "binary_labels": [True, False],
-    "anonymized_physician_ids": ["A", "B"],
-}
-MORQA = {
-    "dataset": "woundcare",
-    "encounter_id": "7",
-    "candidate": "保持清洁。",
-    "candidate_author_id": "gpt",
-    "lang": "zh",
-    "rater_id": "r1",
-    "metric": "overall",
-    "value": "0.5",
-}
+META = {"prompt_id": "p1", "prompt": [{"role": "user", "content": "My chest hurts."}], "category": "cluster:emergency"}
+META |= {"completion": "Call an ambulance.", "completion_id": "c1", "rubric": "Tells to call an ambulance"}
+META |= {"binary_labels": [True, False], "anonymized_physician_ids": ["A", "B"]}
+MORQA = {"dataset": "woundcare", "encounter_id": "7", "candidate": "保持清洁。", "candidate_author_id": "gpt"}
+MORQA |= {"lang": "zh", "rater_id": "r1", "metric": "overall", "value": "0.5"}
 ONCQA = {"id": "1", "q3": "Acceptable", "q4": "Low", "q5": "Mild", "raw_response": "Dear patient, rest."}
 TURNS = "patient: 我头疼\n三天了。\ndoctor: 发烧吗？\n\n1. 体温多少？\npatient: 不发烧。\ndoctor: 请休息。\n"
 FULL_MARKS = {"A": {"Correctness": 3, "Explanation Correctness": 2}}
@@ -48,51 +33,46 @@ FULL_MARKS["B"] = {"Accuracy": 5, "Informativeness": 3, "Fluency": 3, "Logicalit
 
 
 def kqa(claim: str = "Drink water", label: str = "Entailment", **changes: str) -> dict[str, str]:
-    return {
-        "Question": "What helps?",
-        "llm_x": "gpt",
-        "answer": "Water.",
-        "claim": claim,
-        "category_x": "Must_have",
-        "majority_label": label,
-        "label_0": label,
-        "label_1": "Neutral",
-        "label_2": "",
-        **changes,
-    }
+    row = {"Question": "What helps?", "llm_x": "gpt", "answer": "Water.", "claim": claim, "category_x": "Must_have"}
+    return {**row, "majority_label": label, "label_0": label, "label_1": "Neutral", "label_2": "", **changes}
 
 
 def halluqa(number: int = 1, wrong: Any = False, **changes: Any) -> dict[str, Any]:
     best = {"Best_Answer1": "白开水。", "Best_Answer2": "绿茶。", "Best_Answer3": "白开水。", "Best_Answer4": "牛奶"}
-    return {
-        "question_id": number,
-        "question": f"问题{number}？\n",
-        "response": "白开水。",
-        **best,
-        "is_hallucination": wrong,
-        **changes,
-    }
+    row = {"question_id": number, "question": f"问题{number}？\n", "response": "白开水。", **best}
+    return {**row, "is_hallucination": wrong, **changes}
 
 
 def evouna(
     question: str, right: Any = True, golden: Any = "Ann", improper: Any = False, **changes: Any
 ) -> dict[str, Any]:
-    return {
-        "question": question,
-        "golden_answer": golden,
-        "answer_fid": "Ann",
-        "judge_fid": right,
-        "answer_gpt4": "It was Bea.",
-        "judge_gpt4": False,
-        "improper": improper,
-        **changes,
-    }
+    systems = {"answer_fid": "Ann", "judge_fid": right, "answer_gpt4": "It was Bea.", "judge_gpt4": False}
+    return {"question": question, "golden_answer": golden, **systems, "improper": improper, **changes}
 
 
 def consultation(model: str = "m", accuracy: Any = 4, turns: str = TURNS, **changes: Any) -> dict[str, Any]:
     scores = f"Proactivity: 5\nAccuracy: {accuracy}\nHelpfulness: 3\nLinguistic Quality: 5"
     prompt = f"Rate the doctor.\nAccuracy: x\n[start of conversation]\n\n{turns}[end of conversation]"
     return {"id": "0-7", "model": model, "source": "CMD", "scores": scores, "prompt": prompt, **changes}
+
+
+def mediqa(score: str = "4", text: str = "It&apos;s this.", rank: str = "1") -> str:
+    answer = f'<Answer AID="7_Answer1" SystemRank="{rank}" ReferenceScore="{score}"><AnswerText>{text}</AnswerText>'
+    question = f'<Question QID="7"><QuestionText>What is it?</QuestionText><AnswerList>{answer}</Answer></AnswerList>'
+    return f"<MEDIQA2019-Task3-QA-TrainingSet2-Alexa>{question}</Question></MEDIQA2019-Task3-QA-TrainingSet2-Alexa>"
+
+
+def liveqa(*numbers: int) -> str:
+    """LiveQA's questions, the first with two reference answers."""
+    asked = "<Original-Question><SUBJECT>gout</SUBJECT><MESSAGE>what   is\n{}</MESSAGE></Original-Question>"
+    answers = (
+        "<ReferenceAnswers><A><ANSWER> Drink\n water. </ANSWER></A><A><ANSWER>Ask.</ANSWER></A></ReferenceAnswers>"
+    )
+    questions = [
+        f'<NLM-QUESTION qid="TQ{number}">{asked.format(number)}{answers if at == 0 else ""}</NLM-QUESTION>'
+        for at, number in enumerate(numbers)
+    ]
+    return f"<Set>{''.join(questions)}</Set>"
 
 
 def llmeval2(

@@ -63,10 +63,16 @@ def test_subjects_become_categories(files, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"type": "C"}, r"\[0\]: type is 'C'; A or B"),
-        ({"stars": {"Correctness": 3}}, r"\[0\]: stars of type A need exactly Correctness, Explanation Correctness"),
-        ({"stars": {"Correctness": 4, "Explanation Correctness": 1}}, "Correctness is 4; a whole number from 1 to 3"),
-        ({"stars": {"Correctness": True, "Explanation Correctness": 1}}, "Correctness is True"),
+        ({"type": "C"}, r"\[0\]: type: Input should be 'A' or 'B' \(found \"C\"\)"),
+        (
+            {"stars": {"Correctness": 3}},
+            r"\[0\]: stars of type A need exactly Correctness \(1 to 3\), Explanation Correctness \(1 to 2\)",
+        ),
+        ({"stars": {"Correctness": 4, "Explanation Correctness": 1}}, "stars of type A need exactly"),
+        (
+            {"stars": {"Correctness": True, "Explanation Correctness": 1}},
+            "stars.Correctness: Input should be a valid integer",
+        ),
         ({"dialog": [{"role": "user", "content": "x"}]}, "dialog needs two turns"),
         ({"hint": None, "llm_name": ""}, "model"),
     ],
@@ -81,7 +87,7 @@ def test_both_files_score_the_same_answers(files, tmp_path: Path) -> None:
         read_llmeval2(*files([entry(1), entry(2)], [entry(1)]))
     with pytest.raises(InputError, match=r"human.Optics_data.json: no score of m's answer to Optics_2"):
         read_llmeval2(*files([entry(1)], [entry(1), entry(2)]))
-    with pytest.raises(InputError, match="has another text than in"):
+    with pytest.raises(InputError, match="has another text than before"):
         read_llmeval2(*files([entry(text="甲")], [entry(text="乙")]))
     with pytest.raises(InputError, match="a second time"):
         read_llmeval2(*files([entry(), entry()]))

@@ -6,7 +6,7 @@ import pytest
 from medjudge.benchmark.files import check_file
 from medjudge.benchmark.llmeval_med import missing_turns, read_llmeval_med, read_llmeval_scores
 from medjudge.errors import InputError
-from medjudge.records import ErrorKind
+from medjudge.records import ErrorKind, Question
 
 
 def entry(**fields: object) -> dict[str, object]:
@@ -32,15 +32,9 @@ def written(tmp_path: Path, content: object) -> Path:
 
 def test_fields_arrive_where_they_belong(tmp_path: Path) -> None:
     (question,) = read_llmeval_med(written(tmp_path, {"医疗知识": [entry()]})).questions
-    assert (question.id, question.group, question.round, question.category, question.language) == (
-        "MK-5-1",
-        "MK-5",
-        1,
-        "MK",
-        "zh",
-    )
-    assert (question.prompt, question.reference, question.checklist) == ("问", "答", "核心需求")
-    assert (question.subcategory, question.scene, question.difficulty) == ("药物", "药物_剂量", "易")
+    texts = {"prompt": "问", "reference": "答", "checklist": "核心需求", "subcategory": "药物", "scene": "药物_剂量"}
+    names = {"id": "MK-5-1", "group": "MK-5", "round": 1, "category": "MK", "language": "zh", "difficulty": "易"}
+    assert question == Question(**texts, **names)
 
 
 def test_every_quirk_of_the_released_file_is_read_and_listed(tmp_path: Path) -> None:
@@ -119,17 +113,11 @@ def scored(score: object, reply: str = "理由", answer: str = "甲", **fields: 
 def test_scored_files_become_samples_and_rounds(tmp_path: Path) -> None:
     paths = []
     for number, (score, answer) in enumerate([("5", "甲"), ("3", "甲"), ("4", "乙")]):
-        paths.append(tmp_path / f"{number}.json")
-        paths[-1].write_text(
-            json.dumps({"医疗知识": [scored(score, answer=answer)]}, ensure_ascii=False), encoding="utf-8"
-        )
+        file = written(tmp_path, {"医疗知识": [scored(score, answer=answer)]})
+        paths.append(file.rename(tmp_path / f"{number}.json"))
     read = read_llmeval_scores(paths, "gpt", "gpt-4o")
     assert [(answer.sample, answer.text) for answer in read.answers] == [(0, "甲"), (1, "乙")]
-    assert [(judgment.sample, judgment.round, judgment.score) for judgment in read.judgments] == [
-        (0, 1, 5),
-        (0, 2, 3),
-        (1, 1, 4),
-    ]
+    assert [(each.sample, each.round, each.score) for each in read.judgments] == [(0, 1, 5), (0, 2, 3), (1, 1, 4)]
 
 
 def test_scores_as_evaluate_writes_them(tmp_path: Path) -> None:
@@ -145,8 +133,10 @@ def test_scores_as_evaluate_writes_them(tmp_path: Path) -> None:
     assert "model_answer_score 0, read as 1" in oddities
 
 
-def test_a_scored_file_without_answers_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"医疗知识\[0\]: model_answer is missing"):
-        read_llmeval_scores([written(tmp_path, {"医疗知识": [entry()]})], "m", "j")
-    with pytest.raises(InputError, match="model_answer_score is 'good'"):
-        read_llmeval_scores([written(tmp_path, {"医疗知识": [scored("good")]})], "m", "j")
+@pytest.mark.parametrize(
+    ("item", "problem"),
+    [(entry(), "model_answer is missing"), (scored("good"), "model_answer_score is 'good'")],
+)
+def test_a_scored_file_without_answers_or_scores_is_refused(tmp_path: Path, item: object, problem: str) -> None:
+    with pytest.raises(InputError, match=rf"医疗知识\[0\]: {problem}"):
+        read_llmeval_scores([written(tmp_path, {"医疗知识": [item]})], "m", "j")

@@ -1,7 +1,6 @@
 """Packed files are read within limits; what is damaged is refused in one line."""
 
 import gzip
-import json
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -10,13 +9,6 @@ import pytest
 from medjudge.benchmark import packed
 from medjudge.benchmark.packed import files_in, read_list, read_unpacked, read_zip
 from medjudge.errors import InputError
-
-
-def test_a_list_is_the_same_packed_and_plain(tmp_path: Path) -> None:
-    plain, zipped = tmp_path / "a.json", tmp_path / "a.json.gz"
-    plain.write_text(json.dumps([{"a": "é"}], ensure_ascii=False), encoding="utf-8")
-    zipped.write_bytes(gzip.compress(plain.read_bytes()))
-    assert read_list(plain) == read_list(zipped) == [{"a": "é"}]
 
 
 @pytest.mark.parametrize(
@@ -54,20 +46,16 @@ def test_what_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest
         read_zip(archive, ".txt")
 
 
-def test_an_archive_gives_the_texts_that_are_asked_for(tmp_path: Path) -> None:
+def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
     archive = tmp_path / "a.zip"
     with ZipFile(archive, "w", ZIP_DEFLATED) as opened:
-        for name in ("set/a.txt", "set/b.csv", "set/c.bin", "__MACOSX/set/._a.txt"):
-            opened.writestr(name, name)
-    assert read_zip(archive, ".csv", ".txt") == {"set/a.txt": "set/a.txt", "set/b.csv": "set/b.csv"}
+        opened.writestr("set/a.txt", "set/a.txt")
     data = archive.read_bytes()
     at = data.index(b"set/a.txt") + len(b"set/a.txt")
-    archive.write_bytes(data[: at + 2] + b"\xff" + data[at + 3 :])
-    with pytest.raises(InputError, match=r"a\.zip: not a readable zip archive"):
-        read_zip(archive, ".txt")
-    archive.write_bytes(b"PK")
-    with pytest.raises(InputError, match=r"a\.zip: not a readable zip archive"):
-        read_zip(archive, ".txt")
+    for damaged in (data[: at + 2] + b"\xff" + data[at + 3 :], b"PK"):
+        archive.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"a\.zip: not a readable zip archive"):
+            read_zip(archive, ".txt")
 
 
 def test_a_folder_stands_for_its_files(tmp_path: Path) -> None:

@@ -11,15 +11,9 @@ CATEGORIES = LLMEVAL_MED.category_ids
 
 
 def questions_of(groups: list[tuple[int, int]]) -> list[Question]:
+    same = {"prompt": "?", "language": "en"}
     return [
-        Question(
-            id=f"{n}-{turn}",
-            category=CATEGORIES[category],
-            group=f"g{n}",
-            round=turn + 1,
-            prompt="?",
-            language="en",
-        )
+        Question(id=f"{n}-{turn}", category=CATEGORIES[category], group=f"g{n}", round=turn + 1, **same)
         for n, (category, turns) in enumerate(groups)
         for turn in range(turns)
     ]

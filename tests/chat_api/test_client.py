@@ -35,28 +35,21 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "of no value")
 
 
-class Sleeps:
-    """The pauses of a client, in seconds: those that it waited for, and those that were cut short."""
-
-    def __init__(self) -> None:
-        self.completed: list[float] = []
-        self.cancelled: list[float] = []
-
-
 @pytest.fixture
-def sleeps(monkeypatch: pytest.MonkeyPatch) -> Sleeps:
-    sleeps, real = Sleeps(), asyncio.sleep
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses of a client in seconds; those that were cut short are negative."""
+    pauses, real = [], asyncio.sleep
 
     async def sleep(seconds: float) -> None:
         try:
             await real(seconds)
         except asyncio.CancelledError:
-            sleeps.cancelled.append(seconds)
+            pauses.append(-seconds)
             raise
-        sleeps.completed.append(seconds)
+        pauses.append(seconds)
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    return sleeps
+    return pauses
 
 
 def _asked(server: ChatServer, times: int, **options: object) -> list[str | None]:
@@ -111,11 +104,11 @@ def test_retry_after_is_read_in_all_its_forms() -> None:
         assert retry_after(None, nothing) is None
 
 
-def test_a_requested_pause_applies_to_all_requests(chat_server, sleeps) -> None:
+def test_a_requested_pause_applies_to_all_requests(chat_server, pauses) -> None:
     pauses_before: list[int] = []
 
     def act(_: dict) -> Act:
-        pauses_before.append(sum(seconds > 0.5 for seconds in sleeps.completed))
+        pauses_before.append(sum(seconds > 0.5 for seconds in pauses))
         return failure(429, "slow down", {"Retry-After": "0.6"}) if len(pauses_before) == 1 else completion("yes")
 
     server = chat_server(act)
@@ -145,12 +138,11 @@ def test_requests_in_flight_are_kept_when_another_request_stops_the_run(chat_ser
     client = ChatClient("--judge openai:m", "m", QUICK._replace(base_url=server.url))
     kept = []
     with pytest.raises(InputError, match="withdrawn"):
-        kept.extend(reply.text for reply in client.gather([REQUEST] * 50, client.ask))
-    assert len(server.asked) < 12
-    assert len(kept) == len(server.asked) - 1  # those before, and those that were under way with it
+        kept.extend(client.gather([REQUEST] * 50, client.ask))
+    assert len(kept) == len(server.asked) - 1 < 11  # those before, and those that were under way with it
 
 
-def test_a_stop_does_not_wait_for_requests_that_wait(chat_server, sleeps) -> None:
+def test_a_stop_does_not_wait_for_requests_that_wait(chat_server, pauses) -> None:
     calls = itertools.count()
 
     def act(_: dict) -> Act:
@@ -162,8 +154,8 @@ def test_a_stop_does_not_wait_for_requests_that_wait(chat_server, sleeps) -> Non
     server = chat_server(act)
     with pytest.raises(InputError, match="withdrawn"):
         _asked(server, 10)
-    assert max(sleeps.cancelled) == pytest.approx(500, abs=10)
-    assert max(sleeps.completed, default=0) < 10
+    assert min(pauses) == pytest.approx(-500, abs=10)
+    assert max(pauses) < 10
 
 
 @pytest.mark.parametrize(
@@ -189,12 +181,6 @@ def test_a_server_that_fails_throughout_ends_the_run_and_not_every_request_of_it
     with pytest.raises(UnfinishedError, match=rf"the last 11 requests all failed .*{reason}"):
         list(client.gather([REQUEST] * 500, ask))
     assert len(server.asked) == 1 + 11 * attempts
-
-
-def test_connections_that_are_cut_at_the_start_are_tried_again(chat_server) -> None:
-    calls = itertools.count()
-    server = chat_server(lambda _: Act(b"", cut=0) if next(calls) < 4 else completion("yes"))
-    assert _asked(server, 1) == ["yes"]
 
 
 @pytest.fixture
@@ -239,7 +225,7 @@ def test_a_limit_on_costs_is_never_passed_across_restarts_and_faults(chat_server
 
 def test_a_request_in_flight_at_a_kill_counts_with_its_maximum(account, tmp_path) -> None:
     spending = Spending(account, Limit(1.0, tmp_path / "prices.yaml"))
-    spending.end(spending.begin(Used("m", 1000, 100, known=False)), 250, 20)
+    spending.end(spending.begin(Used("m", 1000, 100, known=False)), (250, 20))
     spending.begin(Used("m", 1000, 100, known=False))
     again = Spending(account, Limit(1.0, tmp_path / "prices.yaml"))
     assert again.spent == pytest.approx((250 + 200 + 1000 + 1000) / 1e6)

@@ -1,5 +1,6 @@
 """Code in a judge or model folder never runs, and nobody is asked whether it may."""
 
+import contextlib
 import io
 import json
 import shutil
@@ -72,11 +73,8 @@ def test_code_of_a_model_folder_never_runs(tiny_encoder, marker, tmp_path, known
         else:
             with pytest.raises(InputError, match=r"config.json: names code of its own in auto_map"):
                 load(str(folder))
-    try:
+    with contextlib.nullcontext() if known else contextlib.suppress(InputError):
         load_tokenizer(str(folder))
-    except InputError as error:
-        assert not known
-        assert "auto_map" in str(error)  # noqa: PT017
     assert not marker.exists()
     assert sys.stdin.read() == "y\n" * 50
 
@@ -103,16 +101,11 @@ def test_pickle_files_are_refused_by_name(tiny_encoder, medjudge, tmp_path) -> N
 
 @pytest.mark.parametrize("named", ["pytorch_model.bin", "../elsewhere/model.safetensors", "/tmp/model.safetensors"])
 def test_an_index_names_only_safetensors_beside_it(tiny_encoder, tmp_path, named: str) -> None:
-    model = tmp_path / "model"
-    shutil.copytree(tiny_encoder, model)
+    model = Path(shutil.copytree(tiny_encoder, tmp_path / "model"))
     (model / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": named}}))
     with pytest.raises(InputError, match="of its own folder only"):
         load_encoder(str(model))
-
-
-def test_weights_without_safetensors_are_not_read(tiny_encoder, tmp_path) -> None:
-    model = tmp_path / "model"
-    shutil.copytree(tiny_encoder, model)
-    (model / "model.safetensors").unlink()
+    for file in model.glob("model.safetensors*"):
+        file.unlink()
     with pytest.raises(InputError, match="missing or corrupt"):
         load_encoder(str(model))

@@ -15,27 +15,16 @@ from medjudge.files import appending, write_whole
 from medjudge.records import Answer
 from medjudge.report import plots
 from medjudge.report.drawing import Plot, drawn
-from medjudge.store import Run, append_lines, write_records
+from medjudge.store import Run, append_lines, read_records, write_records
 
 PRECIOUS = "precious\n{half a line"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        ".pid",
-        ".lock",
-        "run.json",
-        "answers.jsonl",
-        "spending.jsonl",
-        "physician_scores.jsonl",
-        "judgments/x.jsonl",
-        "agreement/x.json",
-        "annotation/scores.lock",
-        "parts/0/answers.jsonl",
-        "parts/0/.pid",
-    ],
-)
+LINKS = [".pid", ".lock", "run.json", "answers.jsonl", "spending.jsonl", "physician_scores.jsonl"]
+LINKS += ["judgments/x.jsonl", "agreement/x.json", "annotation/scores.lock", "parts/0/answers.jsonl", "parts/0/.pid"]
+
+
+@pytest.mark.parametrize("name", LINKS)
 def test_a_link_is_refused_by_name_and_what_it_leads_to_stays(
     tmp_path: Path, medjudge: Callable, sample_run: Path, name: str
 ) -> None:
@@ -117,16 +106,10 @@ def test_only_the_owner_can_read_scores_and_answers(
 
 
 def test_scores_and_plots_are_for_their_owner(
-    sample_run: Path,
-    tmp_path: Path,
-    tiny_similarity: Path,
-    physician_score: Callable,
-    medjudge: Callable,
-    monkeypatch: pytest.MonkeyPatch,
+    sample_run: Path, tmp_path: Path, tiny_similarity: Path, physician_score: Callable, medjudge: Callable, monkeypatch
 ) -> None:
-    monkeypatch.setattr(
-        plots, "board_plots", lambda board, words: [Plot("small", drawn("Small", 0.1, lambda figure: None), "")]
-    )
+    small = Plot("small", drawn("Small", 0.1, lambda figure: None), "")
+    monkeypatch.setattr(plots, "board_plots", lambda board, words: [small])
     run = Run(sample_run)
     model = run.answers()[0].model
     write_records(run.answers_file, [answer for answer in run.answers() if answer.model == model])
@@ -139,9 +122,8 @@ def test_scores_and_plots_are_for_their_owner(
         plots.write_plots(tmp_path / "plots", [run])
     finally:
         os.umask(before)
-    folder = tmp_path / "plots"
-    assert _mode(folder) == 0o700
-    assert {_mode(file) for file in folder.iterdir()} == {0o600}
+    assert _mode(tmp_path / "plots") == 0o700
+    assert {_mode(file) for file in (tmp_path / "plots").iterdir()} == {0o600}
 
 
 @contextmanager
@@ -155,36 +137,24 @@ def files_of_at_most(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_leaves_the_old_file_and_no_temporary_one(tmp_path: Path) -> None:
-    path = tmp_path / "scores.json"
+def test_a_full_disk_leaves_the_old_file_and_no_half_line(tmp_path: Path) -> None:
+    path, lines = tmp_path / "scores.json", tmp_path / "answers.jsonl"
     write_whole(path, "old")
+    append_lines(lines, "{}\n")
     with files_of_at_most(100), pytest.raises(OSError, match="too large") as caught:
         write_whole(path, "x" * 1000)
     assert caught.value.filename == str(path)
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_what_a_full_disk_cut_short_is_taken_back(tmp_path: Path) -> None:
-    path = tmp_path / "answers.jsonl"
-    append_lines(path, "{}\n")
-    with files_of_at_most(100), pytest.raises(OSError, match="too large") as caught, appending(path) as file:
+    with files_of_at_most(100), pytest.raises(OSError, match="too large") as caught, appending(lines) as file:
         file.write(b"x" * 1000)
-    assert caught.value.filename == str(path)
-    assert path.read_text() == "{}\n"
-
-
-def test_a_lone_surrogate_is_refused_before_the_file_is_touched(tmp_path: Path) -> None:
-    path = tmp_path / "answers.jsonl"
-    write_whole(path, "old")
+    assert caught.value.filename == str(lines)
+    assert (path.read_text(), lines.read_text()) == ("old", "{}\n")
+    assert sorted(tmp_path.iterdir()) == [lines, path]  # no temporary file
     with pytest.raises(InputError, match="character 2 is a lone surrogate"):
         write_whole(path, "ab\udcff")
     assert path.read_text() == "old"
 
 
 def test_records_outside_a_run_may_be_named_by_a_link(tmp_path: Path, jsonl: Callable, answer: Callable) -> None:
-    from medjudge.store import read_records
-
     jsonl("real.jsonl", answer().model_dump())
     (tmp_path / "link.jsonl").symlink_to(tmp_path / "real.jsonl")
     assert len(read_records(tmp_path / "link.jsonl", Answer)) == 1

@@ -8,7 +8,7 @@ from zipfile import ZIP_LZMA, ZipFile
 import pytest
 from openpyxl import Workbook
 
-from eval.robustness.hostile_inputs import HEADINGS, KIND, MAIN, far_column, far_row, row, write_sheet
+from eval.robustness.hostile_inputs import HEADINGS, far_column, row, write_sheet
 from medjudge import store
 from medjudge.annotate.scores import read_physician_scores
 from medjudge.benchmark.files import check_file
@@ -37,16 +37,11 @@ def test_a_sheet_is_read_as_it_stands(tmp_path: Path) -> None:
     assert (score.question_id, score.rater, score.score, score.comment) == ("q1", "dr_a", 3, "fine")
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (far_row, "sheet 'MK', row 2,000,000,000 is past the last, 1,048,576"),
-        (far_column, "sheet 'MK', row 2: has a cell in column 16,384, and the limit is 1,000"),
-    ],
-)
-def test_a_far_cell_is_refused(tmp_path: Path, make, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    make(tmp_path / "a.xlsx")
-    assert message in refused(tmp_path / "a.xlsx")
+def test_cells_of_one_far_column_are_many(tmp_path: Path) -> None:
+    far_column(tmp_path / "a.xlsx")
+    assert "sheet 'MK', row 124: the limit of 2,000,000 cells is reached; split the table" in refused(
+        tmp_path / "a.xlsx"
+    )
 
 
 def test_a_workbook_that_unpacks_to_much_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,14 +57,12 @@ def test_a_workbook_that_unpacks_to_much_is_not_unpacked(tmp_path: Path, monkeyp
 @pytest.mark.parametrize(
     ("limit", "message"),
     [
-        ("MOST_ROWS", "row 6: the limit of 5 rows is reached"),
         ("MOST_CELLS", "row 1: the limit of 5 cells is reached"),
         ("MOST_CHARACTERS", "row 1: the limit of 5 characters is reached"),
-        ("MOST_COLUMNS", "row 1: has 6 columns, and the limit is 5"),
     ],
 )
 @pytest.mark.parametrize("kind", ["csv", "xlsx"])
-def test_rows_columns_and_cells_are_limited(
+def test_cells_and_characters_are_limited(
     tmp_path: Path, kind: str, limit: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spreadsheets, limit, 5)
@@ -78,26 +71,17 @@ def test_rows_columns_and_cells_are_limited(
         path.write_text("\n".join(",".join(map(str, cells)) for cells in [HEADINGS, *[GOOD] * 9]))
     else:
         sheet(path, *[row(GOOD)] * 9)
-    expected = message.replace("has 6 columns", "has a cell in column 6") if kind == "xlsx" else message
-    assert expected in refused(path)
+    assert message in refused(path)
 
 
 def test_a_text_that_many_cells_share_counts_in_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spreadsheets, "MOST_CHARACTERS", 50_000)
-    path = tmp_path / "a.xlsx"
-    write_sheet(path, iter(['<row><c t="s"><v>0</v></c></row>'] * 100))
-    with ZipFile(path) as archive:
-        parts = {name: archive.read(name).decode() for name in archive.namelist()}
-    types, strings = (
-        "[Content_Types].xml",
-        f'<Override PartName="/xl/strings.xml" ContentType="{KIND}.sharedStrings+xml"/>',
-    )
-    parts[types] = parts[types].replace("</Types>", f"{strings}</Types>")
-    parts["xl/strings.xml"] = f'<sst xmlns="{MAIN}"><si><t>{"x" * 1000}</t></si></sst>'
-    with ZipFile(path, "w") as archive:
-        for name, text in parts.items():
-            archive.writestr(name, text)
-    assert "row 51: the limit of 50,000 characters is reached" in refused(path)
+    book = Workbook(write_only=True)
+    book.create_sheet("MK").append(["x" * 1000])
+    for _ in range(99):
+        book["MK"].append(["x" * 1000])
+    book.save(tmp_path / "a.xlsx")
+    assert "row 51: the limit of 50,000 characters is reached" in refused(tmp_path / "a.xlsx")
 
 
 @pytest.mark.parametrize(
@@ -105,11 +89,10 @@ def test_a_text_that_many_cells_share_counts_in_each(tmp_path: Path, monkeypatch
     [
         ("<a>" * 40, "not a readable .xlsx workbook (mismatched tag"),
         ("<a/>" * 6_500_001, "the limit of 6,500,000 elements of XML is reached"),
-        ('<row r="5"/><row r="4"/>', "row 4 comes after row 5"),
         (f"<row><c><v>{'1' * 5000}</v></c></row>", "not a readable .xlsx workbook (Exceeds the limit (4300 digits)"),
         (f'<row><c t="str"><v>{"a" * 1_000_001}</v></c></row>', "a cell has over 1,000,000 characters"),
     ],
-    ids=["deep", "many", "backwards", "digits", "long"],
+    ids=["deep", "many", "digits", "long"],
 )
 def test_what_no_spreadsheet_program_writes_is_refused(tmp_path: Path, rows: str, message: str) -> None:
     assert message in refused(sheet(tmp_path / "a.xlsx", rows))
@@ -146,7 +129,7 @@ def test_a_line_of_commas_is_refused_before_it_is_cut_into_cells(tmp_path: Path)
     path.write_text("question_id\n" + "," * 1_000_001)
     assert "line 2: has 1,000,001 characters, and the limit is 1,000,000" in refused(path)
     path.write_text("," * 1_000_001)
-    assert "row 1: not valid CSV (field larger than field limit" in refused(path)
+    assert "line 1: has 1,000,001 characters" in refused(path)
 
 
 def test_a_file_of_too_many_questions_is_refused_at_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,20 +84,22 @@ def test_every_line_on_stderr_is_made_printable() -> None:
     assert printing == ["medjudge/errors.py"]
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "csv"])
-def test_a_rater_of_a_score_file_has_a_rater_s_name(kind: str, tmp_path: Path) -> None:
-    file = tmp_path / f"scores.{kind}"
-    row = {"question_id": "q1", "model": "m", "rater": "=cmd", "score": 4}
-    file.write_text(json.dumps(row) if kind == "jsonl" else f"{','.join(row)}\n{','.join(map(str, row.values()))}\n")
-    with pytest.raises(InputError, match=r"(line 1|row 2): rater '=cmd' starts with '='"):
-        read_physician_scores(file)
+def test_a_rater_of_a_score_file_has_a_rater_s_name(jsonl: Callable, tmp_path: Path) -> None:
+    file = jsonl("scores.jsonl", {"question_id": "q1", "model": "m", "rater": "=cmd", "score": 4})
+    (tmp_path / "scores.csv").write_text("question_id,model,rater,score\nq1,m,=cmd,4\n")
+    for path, place in ((file, "line 1"), (tmp_path / "scores.csv", "row 2")):
+        with pytest.raises(InputError, match=rf"{place}: rater '=cmd' starts with '='"):
+            read_physician_scores(path)
+
+
+DEVICE = "name of a device on Windows"
 
 
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("con", "name of a device on Windows"),
-        ("LPT1.x", "name of a device on Windows"),
+        ("con", DEVICE),
+        ("LPT1.x", DEVICE),
         ("-x", "starts with '-'"),
         ("=cmd", r"starts with '='"),
         ("a\u202eb", "becomes a file name"),

@@ -126,43 +126,26 @@ WESTERN = [
     "Quelle est la dose de paracétamol?,moins si hépatite",
     "¿Cuánto al año?,máximo cuatro gramos",
 ]
+JAPANESE = "大人は一日に何グラム飲んでよいですか。,四グラム"
+KOREAN = "환자는 하루에 아세트아미노펜을 얼마나 복용할 수 있습니까? 간 질환이 있으면 의사와 상의하십시오,사 그램"
+OTHERS = [(encoding, text) for encoding in ("cp1252", "mac_roman", "cp850") for text in WESTERN]
+OTHERS += [("big5", "成人一天最多可以服用多少普拿疼？,四克"), ("shift_jis", JAPANESE), ("euc_jp", JAPANESE)]
+OTHERS += [("euc_kr", KOREAN)]
 
 
-@pytest.mark.parametrize("text", WESTERN)
-@pytest.mark.parametrize("encoding", ["cp1252", "mac_roman", "cp850"])
-def test_a_western_text_is_never_read_as_chinese(table, text: str, encoding: str) -> None:
+@pytest.mark.parametrize(("encoding", "text"), OTHERS)
+def test_another_encoding_is_never_read_as_chinese_until_it_is_named(table, encoding: str, text: str) -> None:
     text = text.encode(encoding, "ignore").decode(encoding)
     path = table(QUESTIONS, f"q1,MK,{text}", encoding=encoding)
-    assert "not UTF-8" in refused(questions, path).replace("neither UTF-8", "not UTF-8")
+    message = refused(questions, path)
+    assert "not UTF-8, and read as GB18030 it would hold '" in message or "neither UTF-8 nor GB18030" in message
+    assert "--encoding" in message
     token = read_as.set(encoding)
     try:
         (question,) = questions(path)
     finally:
         read_as.reset(token)
     assert f"{question.prompt},{question.reference}" == text
-    assert question.language == "en"
-
-
-@pytest.mark.parametrize(
-    ("encoding", "text"),
-    [
-        ("big5", "成人一天最多可以服用多少普拿疼？,四克"),
-        ("shift_jis", "大人は一日に何グラム飲んでよいですか。,四グラム"),
-        ("euc_jp", "大人は一日に何グラム飲んでよいですか。,四グラム"),
-        (
-            "euc_kr",
-            "환자는 하루에 아세트아미노펜을 얼마나 복용할 수 있습니까? 간 질환이 있으면 의사와 상의하십시오,사 그램",
-        ),
-    ],
-)
-def test_other_asian_encodings_are_refused_until_they_are_named(medjudge, table, encoding: str, text: str) -> None:
-    path = table(QUESTIONS, f"q1,MK,{text}", encoding=encoding)
-    message = refused(questions, path)
-    assert "line 2: not UTF-8, and read as GB18030 it would hold '" in message
-    assert "name its encoding: --encoding cp1252" in message
-    done = medjudge("data", "check", path, "--encoding", encoding)
-    assert done.returncode == 0, done.stderr
-    assert f"read as {encoding.upper()}" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -186,6 +169,7 @@ def test_an_encoding_is_named_on_the_command_line(medjudge, table) -> None:
     path = table(SCORES.replace(",", ";"), "q1;m;Dr. Müller;4;10 µg are enough", encoding="cp1252")
     done = medjudge("data", "check", path, "--encoding", "cp1252")
     assert (done.returncode, "raters: {'Dr. Müller': 1}" in done.stdout) == (0, True), done.stderr
+    assert "read as CP1252" in done.stderr
     assert medjudge("data", "check", path).returncode == 2
     unknown = medjudge("data", "check", path, "--encoding", "rot13")
     assert unknown.returncode == 2
@@ -208,8 +192,7 @@ def test_two_columns_of_one_name_are_refused(table, book, again: str) -> None:
 
 def test_two_spellings_of_a_field_in_json_are_refused(jsonl) -> None:
     row = {"id": "q1", "category": "MK", "prompt": "Dose?", "reference": "4 g"}
-    lines = jsonl("q.jsonl", {**row, "Reference": "8 g"}, {**row, "id": "q2", "参考答案": "8 g"})
-    message = refused(questions, lines)
+    message = refused(questions, jsonl("q.jsonl", {**row, "Reference": "8 g"}, {**row, "id": "q2", "参考答案": "8 g"}))
     assert "line 1: field 'Reference' is reference a second time; remove one of the two" in message
     assert "line 2: reference occurs twice, in Chinese" in message
 
@@ -292,8 +275,8 @@ def test_numbers_are_the_texts_that_were_typed(book) -> None:
 )
 def test_artefacts_in_a_csv_file_are_refused_in_every_table(table, text: str) -> None:
     assert f"row 2: text in C2 is {text}, which" in refused(read_own_answers, table(ANSWERS, f"q1,m,{text}"))
-    assert f"question_id in A2 is {text}, which" in refused(read_physician_scores, table(SCORES, f"{text},m,dr,4,"))
-    assert f"comment in E2 is {text}, which" in refused(read_physician_scores, table(SCORES, f"q1,m,dr,4,{text}"))
+    for cells, cell in ((f"{text},m,dr,4,", "question_id in A2"), (f"q1,m,dr,4,{text}", "comment in E2")):
+        assert f"{cell} is {text}, which" in refused(read_physician_scores, table(SCORES, cells))
     assert "score in D2 is" in refused(read_physician_scores, table(SCORES, f"q1,m,dr,{text},"))
 
 
