@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from medjudge.annotate.access import HEADERS, Access, refusal, switch_language, wanted_languages
 from medjudge.annotate.add_scores import add_records, scores_lock
 from medjudge.annotate.adjudicate import disputed
-from medjudge.annotate.plan import ItemPlan, PairPlan, Plan
+from medjudge.annotate.plan import Plan
 from medjudge.annotate.rendering import (
     View,
     answer_page,
@@ -42,7 +42,7 @@ _BREAK_SECONDS = 600
 """A longer time between two saves is a break."""
 
 
-def annotation_app(run: Run, plan: Plan | PairPlan | ItemPlan, access: Access, task: Task = LEVELS) -> FastAPI:
+def annotation_app(run: Run, plan: Plan, access: Access, task: Task = LEVELS) -> FastAPI:
     """The pages of the raters who have a link.
 
     Args:

@@ -1,11 +1,11 @@
 """A unit of a rater's work: one answer or two, with the question and the conversation before it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from medjudge.annotate.plan import Item, Pair
+from medjudge.annotate.plan import Item, Pair, Plan
 from medjudge.annotate.wording import form_texts
 from medjudge.errors import InputError
 from medjudge.languages.texts import Languages, languages_of
@@ -83,14 +83,10 @@ def answer_fields(unit: Unit) -> tuple[str, ...]:
     return ("answer",) if len(unit.answers) == 1 else ("first", "second")
 
 
-def units_of(
-    run: Run, items: Sequence[Item | Pair], by_rater: Mapping[str, Sequence[str]], file: Path, points: bool = False
-) -> dict[str, list[Unit]]:
-    """The work of each rater, in the rater's order.
+def units_of(run: Run, plan: Plan, file: Path, points: bool = False) -> dict[str, list[Unit]]:
+    """The work of each rater of a plan, in the rater's order.
 
     Args:
-        items: The answers or pairs of a plan.
-        by_rater: Their ids for each rater.
         file: The plan's.
         points: Whether the items of the questions are marked one by one.
 
@@ -104,7 +100,7 @@ def units_of(
     for question in sorted(questions.values(), key=lambda question: question.round):
         conversations.setdefault(question.group, []).append(question)
     units: dict[str, Unit] = {}
-    for item in items:
+    for item in plan.items:
         if item.question_id not in questions or any(key not in answers for key in item.keys):
             raise InputError(
                 f"{file}: {item.id} is about an answer to {item.question_id} that is no longer in {run.path}; restore "
@@ -118,7 +114,7 @@ def units_of(
                 earlier.append(EarlierTurn(turn.prompt, None if compared else before.text if before else ""))
         marked = [point.text for point in items_of(question)] if points else []
         units[item.id] = Unit(item, question, earlier, [answers[key] for key in item.keys], scheme, marked)
-    return {rater: [units[item_id] for item_id in item_ids] for rater, item_ids in by_rater.items()}
+    return {rater: [units[item_id] for item_id in item_ids] for rater, item_ids in plan.by_rater.items()}
 
 
 def printable(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from medjudge.annotate.add_scores import scores_lock
 from medjudge.annotate.adjudicate import adjudication_plan
-from medjudge.annotate.plan import ItemPlan, PairPlan, Plan, plan_file, rater_problem
+from medjudge.annotate.plan import Plan, plan_file, rater_problem
 from medjudge.annotate.tasks import AGREED, LEVELS, Task
 from medjudge.errors import InputError
 from medjudge.files import read_json, write_whole
@@ -35,7 +35,7 @@ class AnnotationPages:
     listener: Listener
     _app: "FastAPI"
     run: Run
-    plan: Plan | PairPlan | ItemPlan
+    plan: Plan
     task: Task
 
     def serve(self) -> None:
@@ -44,12 +44,8 @@ class AnnotationPages:
 
     def open_units(self) -> dict[str, int]:
         """The number of units that each rater has left."""
-        units = self.task.units(self.run, self.plan)
-        done = {(record.rater, self.task.key_of(record)) for record in self.task.kept(self.run)}
-        return {
-            rater: sum(any((rater, key) not in done for key in self.task.keys_of(unit)) for unit in units[rater])
-            for rater in self.links
-        }
+        progress = self.task.progress(self.run, [self.plan])
+        return {rater: progress[rater].open for rater in self.links}
 
 
 def open_pages(

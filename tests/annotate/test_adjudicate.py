@@ -77,9 +77,9 @@ def test_the_third_sees_scores_without_names_and_records_the_agreed_one(run: Run
 
     assert browser.post(f"/answer/{plan.items[0].id}", data={"score": "4", "comment": "as agreed"}).status_code == 303
     assert run.physicians_file.read_bytes() == before
-    key = plan.items[0].key._asdict()
+    key = plan.items[0].keys[0]._asdict()
     assert run.adjudicated() == [
-        AgreedScore(**key, rater="dr-c", score=4, comment="as agreed", texts=run.texts()[plan.items[0].key])
+        AgreedScore(**key, rater="dr-c", score=4, comment="as agreed", texts=run.texts()[plan.items[0].keys[0]])
     ]
     assert open_disputes(run) == 2
     assert 'value="4"' in browser.get(f"/answer/{plan.items[0].id}").text
@@ -91,7 +91,7 @@ def test_the_third_sees_scores_without_names_and_records_the_agreed_one(run: Run
 def test_nobody_adjudicates_what_they_scored_or_somebody_else_settled(run: Run) -> None:
     with pytest.raises(InputError, match=r"--adjudicate: no answer of .* for dr-a; 3 are disputed"):
         adjudication_plan(run, "dr-a")
-    key = adjudication_plan(run, "dr-c").items[0].key
+    key = adjudication_plan(run, "dr-c").items[0].keys[0]
     add_scores(run, [AgreedScore(**key._asdict(), rater="dr-c", score=4)], agreed=True)
     assert [item.question_id for item in adjudication_plan(run, "dr-d").items] == ["third", "sixth"]
     assert len(adjudication_plan(run, "dr-c").items) == 3  # who may look at it again
@@ -135,7 +135,7 @@ def test_import_and_validate_say_it(run: Run, medjudge: Callable, tmp_path: Path
     done = medjudge("annotate", "import", run.path, form)
     assert "physicians differ by two levels or across usable on 3 answers" in done.stdout
     assert f"medjudge annotate serve {run.path} --adjudicate --rater NAME" in done.stdout
-    key = adjudication_plan(run, "dr-c").items[0].key
+    key = adjudication_plan(run, "dr-c").items[0].keys[0]
     add_scores(run, [AgreedScore(**key._asdict(), rater="dr-c", score=4)], agreed=True)
     validated = medjudge("validate", run.path, "--judge", "similarity", "--resamples", 100)
     assert "adjudicated.jsonl: agreed scores count in place of disputed ones (1)" in validated.stderr

@@ -39,7 +39,6 @@ class Case(NamedTuple):
     run: Path
     written: tuple[str, ...]
     read: tuple[str, ...]
-    noun: str
 
     @property
     def name(self) -> str:
@@ -79,9 +78,9 @@ def case(request: pytest.FixtureRequest, sample_run: Path) -> Case:
     (sample_run / "item_scores.jsonl").unlink()
     (sample_run / "physician_pairs.jsonl").unlink()
     if request.param == "pairs":
-        return Case(PAIRS, sample_run, ("A", " 平局 ", "b", "TIE"), ("first", "tie", "second", "tie"), "pairs")
+        return Case(PAIRS, sample_run, ("A", " 平局 ", "b", "TIE"), ("first", "tie", "second", "tie"))
     written = ("met 符合", "not_met", " 与条目相矛盾 ", "Not Met")
-    return Case(ITEMS, sample_run, written, ("met", "not_met", "contradicted", "not_met"), "verdicts")
+    return Case(ITEMS, sample_run, written, ("met", "not_met", "contradicted", "not_met"))
 
 
 @pytest.fixture
@@ -121,13 +120,15 @@ def test_a_workbook_comes_back_as_records(planned: Case, medjudge: Any) -> None:
     planned.fill(*planned.written)
     done = medjudge("annotate", planned.name, "import", planned.run, planned.form)
     assert done.returncode == 0, done.stderr
-    assert f"4 {planned.noun} imported" in done.stdout
+    assert "4 verdicts imported" in done.stdout
     keys = [key for unit in planned.units for key in planned.task.keys_of(unit)]
     assert [planned.task.key_of(record) for record in planned.records] == keys[:4]
     assert planned.verdicts == list(planned.read)
-    assert re.search(rf"\n{len(keys) - 4} (pairs are not compared|items have no verdict) yet", done.stdout)
+    assert re.search(rf"\n{len(keys) - 4} rows? without a verdict yet", done.stdout)
+    done_units = sum(set(planned.task.keys_of(unit)) <= set(keys[:4]) for unit in planned.units)
+    assert f"dr-a: {done_units} of 5 scored, {5 - done_units} open" in done.stdout
     again = medjudge("annotate", planned.name, "import", planned.run, planned.form)
-    assert f"0 {planned.noun} imported, 4 imported before" in again.stdout
+    assert "0 verdicts imported, 4 imported before" in again.stdout
     planned.fill(planned.written[2])
     assert medjudge("annotate", planned.name, "import", planned.run, planned.form).returncode == 2
     replaced = medjudge("annotate", planned.name, "import", planned.run, planned.form, "--replace")
@@ -157,12 +158,12 @@ def test_accept_valid_imports_the_others_and_the_fixed_form_comes_again(planned:
     planned.fill(good, "perhaps", good)
     done = medjudge("annotate", planned.name, "import", planned.run, planned.form, "--accept-valid")
     assert done.returncode == 1, done.stderr
-    assert f"2 {planned.noun} imported, 0 imported before" in done.stdout
-    assert "1 problem to fix" in done.stdout
+    assert "2 verdicts imported, 0 imported before" in done.stdout
+    assert f"1 problem; to fix: {planned.form.with_stem('dr-a-to-fix')}" in done.stdout
     planned.fill(good, good, good)
     again = medjudge("annotate", planned.name, "import", planned.run, planned.form, "--accept-valid")
     assert again.returncode == 0, again.stderr
-    assert f"1 {planned.noun} imported, 2 imported before" in again.stdout
+    assert "1 verdict imported, 2 imported before" in again.stdout
 
 
 def test_every_wrong_cell_is_named_and_nothing_is_imported(planned: Case, medjudge: Any) -> None:
@@ -211,7 +212,7 @@ def test_records_of_unknown_answers_are_refused_with_every_line(case: Case, medj
         assert message in done.stderr
     assert case.records == []
     file.write_text(json.dumps(PAIR) + "\n" + json.dumps(reverse) + "\n")  # a tie is a tie in either order
-    assert "1 pairs imported, 1 imported before" in medjudge("annotate", "pairs", "import", case.run, file).stdout
+    assert "1 verdict imported, 1 imported before" in medjudge("annotate", "pairs", "import", case.run, file).stdout
     assert same(case.records[0], PhysicianPair.model_validate(PAIR))
     assert len(case.records) == 1
 
@@ -241,11 +242,20 @@ def test_records_of_unknown_items_are_refused_with_every_line(case: Case, medjud
 def test_another_plan_and_forms_that_exist_are_kept(planned: Case, medjudge: Any, tmp_path: Path) -> None:
     again = ("annotate", planned.name, "export", planned.run, "--rater", "dr-a", "--rater", "dr-b", *EXPORT)
     assert "exists already" in medjudge(*again).stderr
-    assert medjudge(*again, "--out", tmp_path / "again").returncode == 0
+    file = planned.task.plan_file(Run(planned.run))
+    written = json.loads(file.read_text())
+    if planned.task is ITEMS:  # as an earlier version wrote it
+        fields = {name: written[name] for name in ("seed", "overlap", "each", "by_rater")}
+        file.write_text(json.dumps({**fields, "answers": written["items"]}))
+    assert "has this plan already" in medjudge(*again, "--out", tmp_path / "again").stdout
+    assert json.loads(file.read_text())["items"] == written["items"]
     other = medjudge(*again, "--seed", 5, "--out", tmp_path / "other")
     assert other.returncode == 2
     assert "another plan" in other.stderr
     assert not (tmp_path / "other").exists()
+    planned.fill(planned.written[0])
+    assert medjudge(*again, "--seed", 5, "--out", tmp_path / "other", "--new-plan").returncode == 0
+    assert "1 verdict imported" in medjudge("annotate", planned.name, "import", planned.run, planned.form).stdout
 
 
 def choices_of(unit: Unit, value: int) -> dict[str, str]:

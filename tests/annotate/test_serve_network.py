@@ -23,13 +23,13 @@ from scoring_run import build_run, planned
 from starlette.testclient import TestClient
 
 from medjudge.annotate.access import Access
-from medjudge.annotate.draw import VerdictOptions
+from medjudge.annotate.plan import PlanOptions
 from medjudge.annotate.serve import annotation_app
-from medjudge.annotate.tasks import VERDICTS
+from medjudge.annotate.tasks import TASKS
 from medjudge.errors import InputError
 from medjudge.store import Run
 from medjudge.workflows import network as network_module
-from medjudge.workflows.annotate import export_verdict_forms
+from medjudge.workflows.annotate import export_forms
 from medjudge.workflows.annotation_pages import AnnotationPages, open_pages
 from medjudge.workflows.network import Network
 
@@ -242,8 +242,8 @@ def test_links_of_others_and_removed_ones_are_refused(run: Run) -> None:
 
 @pytest.mark.parametrize("kind", ["pairs", "items"])
 def test_pairs_and_items_are_served_on_a_network_with_the_links_of_scoring(kind: str, sample_run: Path) -> None:
-    run, task = Run(sample_run), VERDICTS[kind]
-    export_verdict_forms(run, task, VerdictOptions(["dr-a", "dr-b"], each=4))
+    run, task = Run(sample_run), TASKS[kind]
+    export_forms(run, PlanOptions(["dr-a", "dr-b"], 1, each=4), task=task)
     pages = open_pages(run, task=task, network=Network("0.0.0.0"))
     pages.listener.socket.close()
     tokens = json.loads((run.path / "annotation" / "links.json").read_text())
