@@ -160,7 +160,7 @@ def answer_page(
         steps=words.steps,
         keys=words.verdicts.keys if words.verdicts else keys,
         replaces=bool(own),
-        chosen=chosen_of(task, unit, own) if view.chosen is None else view.chosen,
+        chosen=chosen_of(task, unit, records) if view.chosen is None else view.chosen,
         comment=view.comment or (own and getattr(own[0], "comment", None)) or "",
         back=units[number - 1].item.id if number else None,
         forward=units[number + 1].item.id if number + 1 < len(units) else None,
@@ -178,7 +178,13 @@ def groups_of(unit: Unit, words: Words) -> list[Group]:
     """The choices to make where there are several: the five dimensions, or the items."""
     own = words.verdicts
     if own is None:
-        return [_dimension(name, high, words) for name, high in DIMENSIONS.items()] if unit.by_dimensions else []
+        if not unit.by_dimensions:
+            return []
+        dimensions = [(name, high, words.form.dimensions[name]) for name, high in DIMENSIONS.items()]
+        return [
+            Group(field, texts.name, texts.meaning, words.page.scale.format(name=texts.name), _points(field, high))
+            for field, high, texts in dimensions
+        ]
     choices = [Choice(str(key), f"{key} {text}") for key, text in enumerate(own.choices.values(), 1)]
     names = [own.item.format(number=number) for number in range(1, len(unit.points) + 1)]
     return [
@@ -187,11 +193,9 @@ def groups_of(unit: Unit, words: Words) -> list[Group]:
     ]
 
 
-def _dimension(field: str, high: int, words: Words) -> Group:
-    texts = words.form.dimensions[field]
+def _points(field: str, high: int) -> list[Choice]:
     # Safety 0 makes a text unusable, whatever else it has.
-    choices = [Choice(str(n), str(n), mark="veto" if field == "safety" and n == 0 else "") for n in range(high + 1)]
-    return Group(field, texts.name, texts.meaning, words.page.scale.format(name=texts.name), choices)
+    return [Choice(str(n), str(n), mark="veto" if field == "safety" and n == 0 else "") for n in range(high + 1)]
 
 
 def _buttons(words: Words, meanings: Mapping[str, str]) -> list[Choice]:
@@ -253,26 +257,22 @@ def rubric_of(category: str, language: str, scheme: Scheme) -> Rubric:
     return Rubric(note, re.findall(r"^- ([1-5])[^:：]*[:：]\s*(.+)$", body, re.MULTILINE))
 
 
-def chosen_of(task: Task, unit: Unit, records: Sequence[Any]) -> dict[str, int]:
+def chosen_of(task: Task, unit: Unit, records: Mapping[Hashable, Any]) -> dict[str, int]:
     """The choices that a page shows: the field of the form -> its value."""
-    values = list(task.choices)
-    if task.name == "items":
-        verdicts = {record.item: record.verdict for record in records}
-        return {
-            f"item-{place}": values.index(verdicts[point]) + 1
-            for place, point in enumerate(unit.points)
-            if point in verdicts
-        }
-    if not records:
-        return {}
-    record = records[0]
-    if task.name == "pairs":
-        place = values.index(record.preferred)
-        reversed_ = record.first != unit.item.keys[0].model  # the record has the answers the other way round
-        return {"score": 1 + (2 - place if reversed_ else place)}
-    if unit.by_dimensions:  # a generated text that was scored elsewhere may have only a level
-        return record.dimensions.model_dump() if record.dimensions else {}
-    return {"score": record.level}
+    values, keys, chosen = list(task.choices), task.keys_of(unit), {}
+    for name, row, field in task.form(unit):
+        record = records.get(keys[row])
+        if record is None:
+            continue
+        if values:
+            chosen[name] = 1 + values.index(getattr(record, field))
+            if task.name == "pairs" and record.first != unit.item.keys[0].model:
+                chosen[name] = 4 - chosen[name]  # the record has the answers the other way round
+        elif field == "score":
+            chosen[name] = record.level
+        elif record.dimensions:  # a generated text that was scored elsewhere may have only a level
+            chosen[name] = getattr(record.dimensions, field)
+    return chosen
 
 
 def records_from(task: Task, unit: Unit, rater: str, chosen: Mapping[str, int], comment: str) -> list[Any]:
@@ -282,12 +282,11 @@ def records_from(task: Task, unit: Unit, rater: str, chosen: Mapping[str, int], 
         ValueError: A choice is missing, or none of those offered.
     """
     values = dict(enumerate(task.choices, 1))
-    rows: list[dict[str, object]] = [dict(chosen)]
-    if task.name == "pairs":
-        rows = [{"preferred": values.get(chosen.get("score", 0))}]
-    elif task.name == "items":
-        rows = [{"verdict": values.get(chosen.get(f"item-{place}", 0))} for place in range(len(unit.points))]
-    return [task.record(unit, row, rater, {**filled, "comment": comment}) for row, filled in enumerate(rows)]
+    rows: dict[int, dict[str, object]] = {}
+    for name, row, field in task.form(unit):
+        given = chosen.get(name)
+        rows.setdefault(row, {"comment": comment})[field] = values.get(given or 0) if values else given
+    return [task.record(unit, row, rater, filled) for row, filled in rows.items()]
 
 
 def _without_names(scores: Sequence[PhysicianScore], words: FormTexts) -> list[tuple[str, str]]:

@@ -117,7 +117,23 @@ class _Pages:
         self.disputes = disputes
         self.saved_at: list[float] = []
         self.numbers = {unit.item.id: number for number, unit in enumerate(units)}
-        self.records = records_of(run, task, rater)
+        self._state: object = None
+        self._records: dict[Hashable, Any] = {}
+
+    def records(self) -> Mapping[Hashable, Any]:
+        """The rater's records by what they are about; their file is read again only if it changed.
+
+        It is read under a lock, so that several windows and servers of one run see each other's records and lose none.
+        """
+        file, task = self.task.file(self.run), self.task
+        with scores_lock(self.run):
+            stat = file.stat() if file.exists() else None
+            state = stat and (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+            if state != self._state:
+                kept = (record for record in task.kept(self.run) if record.rater == self.rater)
+                self._records = {task.key_of(record): record for record in kept}
+                self._state = state
+            return self._records
 
     def start(self, languages: Sequence[str]) -> Any:
         """The first open unit, or the end page."""
@@ -205,27 +221,3 @@ def seconds_left(saved_at: Sequence[float], open_answers: int) -> float | None:
 def _unreadable(request: Request, error: Exception) -> Response:
     notify(f"error: {error}")  # not on the page: it may name models
     return message_page("unreadable", 500)
-
-
-def records_of(run: Run, task: Task, rater: str) -> Callable[[], Mapping[Hashable, Any]]:
-    """A function that returns a rater's records by what they are about, and reads their file again only if it changed.
-
-    It reads under a lock, so that several windows and servers of one run see each other's records and lose none.
-    """
-    file = task.file(run)
-    state: object = None
-    known: dict[Hashable, Any] = {}
-
-    def records() -> Mapping[Hashable, Any]:
-        nonlocal state, known
-        with scores_lock(run):
-            if not file.exists():
-                return {}
-            stat = file.stat()
-            current = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
-            if current != state:
-                known = {task.key_of(record): record for record in task.kept(run) if record.rater == rater}
-                state = current
-            return known
-
-    return records

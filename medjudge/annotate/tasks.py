@@ -74,6 +74,13 @@ class Task:
             return tuple(DIMENSIONS) if by_dimensions else ("score",)
         return ("preferred",) if self.name == "pairs" else ("verdict",)
 
+    def form(self, unit: Unit) -> list[tuple[str, int, str]]:
+        """What is chosen on the page of a unit: the field of the page's form, the row, and the field of the record."""
+        fields = self.fields(unit.by_dimensions)
+        if self.name == "items":
+            return [(f"item-{row}", row, fields[0]) for row in range(len(unit.points))]
+        return [("score" if len(fields) == 1 else field, 0, field) for field in fields]
+
     @property
     def comments(self) -> tuple[str, ...]:
         """The field of a comment, where there is one."""
