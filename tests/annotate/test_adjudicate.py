@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scoring_pages import client_of
-from scoring_run import build_run, planned
+from scoring_run import build_run, client_of, planned
 from starlette.testclient import TestClient
 
 from medjudge.annotate.add_scores import add_scores
