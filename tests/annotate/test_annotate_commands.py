@@ -9,6 +9,7 @@ import pytest
 from openpyxl import load_workbook
 from scoring_run import build_run, judgment
 
+from medjudge.annotate.add_scores import add_scores
 from medjudge.annotate.plan import Plan, read_plan
 from medjudge.annotate.tasks import LEVELS
 from medjudge.records import PhysicianScore
@@ -19,11 +20,6 @@ BOTH = ("--rater", "dr-a", "--rater", "dr-b")
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    return build_run(tmp_path / "run")
-
-
-@pytest.fixture
 def exported(run: Run, medjudge: Any) -> Plan:
     """Workbooks for dr-a and dr-b, who both score all fourteen answers."""
     done = medjudge("annotate", "export", run.path, *BOTH)
@@ -31,21 +27,15 @@ def exported(run: Run, medjudge: Any) -> Plan:
     return read_plan(run)
 
 
-def test_empty_answers_are_left_out_and_reported(run: Run, medjudge: Any) -> None:
+def test_empty_answers_and_those_that_the_judge_left_unscored_are_reported(run: Run, medjudge: Any) -> None:
     first, *rest = run.answers()
     write_records(run.answers_file, [first.model_copy(update={"text": "", "finish_reason": "error"}), *rest])
-    done = medjudge("annotate", "export", run.path, *BOTH, "--each", 5)
-    assert "5 answers, each to 2 of 2 raters" in done.stdout
-    assert "left out: 1 empty" in done.stdout
-
-
-def test_answers_that_the_judge_left_unscored_are_reported(run: Run, medjudge: Any) -> None:
-    answers = run.answers()
-    write_records(
-        run.judgments_file("j"), [judgment(answer, None if n < 3 else 0.7) for n, answer in enumerate(answers[1:])]
-    )
+    scored = [judgment(answer, None if n < 3 else 0.7) for n, answer in enumerate(rest[1:])]
+    write_records(run.judgments_file("j"), scored)
     done = medjudge("annotate", "export", run.path, *BOTH)
-    assert "4 of these 14 answers have no score of judge j: they cannot count in its validation" in done.stdout
+    assert "13 answers, each to 2 of 2 raters" in done.stdout
+    assert "left out: 1 empty" in done.stdout
+    assert "4 of these 13 answers have no score of judge j: they cannot count in its validation" in done.stdout
     done = medjudge("annotate", "export", run.path, *BOTH, "--out", run.path / "more", "--json")
     assert json.loads(done.stdout)["without_score"] == {"judge": "j", "answers": 4}
 
@@ -108,9 +98,7 @@ def by_key(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_what_is_filled_in_is_what_is_stored(run: Run, exported: Plan, medjudge: Any) -> None:
-    files = []
-    for rater in ("dr-a", "dr-b"):
-        files.append(fill(form_of(run, rater), levels(run, rater), to=f"scored by {rater}.xlsx"))
+    files = [fill(form_of(run, rater), levels(run, rater), to=f"by {rater}.xlsx") for rater in ("dr-a", "dr-b")]
     done = medjudge("annotate", "import", run.path, *files)
     assert done.returncode == 0, done.stderr
     for rater in ("dr-a", "dr-b"):
@@ -155,36 +143,23 @@ def twice(workbook: Any) -> None:
     sheet.append([cell.value for cell in sheet[2]])
 
 
-def headings_gone(workbook: Any) -> None:
-    workbook["MR"]["F1"].value = "points"
+def at(sheet: str, cell: str, value: object) -> Edit:
+    def edit(workbook: Any) -> None:
+        workbook[sheet][cell].value = value
+
+    return edit
 
 
-def in_the_next_row(workbook: Any) -> None:
-    row = cell_of(workbook, "MR", 0, "F").row
-    workbook["MR"][f"F{row + 1}"].value = 4
+def in_place_of_the_score(column: str) -> Edit:
+    def edit(workbook: Any) -> None:
+        cell_of(workbook, "MSE", 0, column).value = 4
+        cell_of(workbook, "MSE", 0, "F").value = None
 
-
-def only_in_the_next_row(workbook: Any) -> None:
-    in_the_next_row(workbook)
-    cell_of(workbook, "MR", 0, "F").value = None
-
-
-def score_as_reference(workbook: Any) -> None:
-    cell_of(workbook, "MSE", 0, "C").value = 4
-    cell_of(workbook, "MSE", 0, "F").value = None
-
-
-def score_as_comment(workbook: Any) -> None:
-    cell_of(workbook, "MSE", 0, "G").value = 4
-    cell_of(workbook, "MSE", 0, "F").value = None
+    return edit
 
 
 def id_of_the_next_row(workbook: Any) -> None:
     cell_of(workbook, "MSE", 0, "A").value = cell_of(workbook, "MSE", 1, "A").value
-
-
-def of_a_stranger(workbook: Any) -> None:
-    workbook.worksheets[0]["B2"].value = "dr-z"
 
 
 @pytest.mark.parametrize(
@@ -206,13 +181,12 @@ def of_a_stranger(workbook: Any) -> None:
             "sheet 'MSE', row 2: score in F2 holds a formula without a value; type the value",
         ),
         (put("MSE", 0, "G", "=A1"), "sheet 'MSE', row 2: comment in G2 holds a formula without a value"),
-        (score_as_reference, "reference in C2 is 4; a score goes into score"),
-        (score_as_comment, "comment in G2 is 4 and the score is blank"),
+        (in_place_of_the_score("C"), "reference in C2 is 4; a score goes into score"),
+        (in_place_of_the_score("G"), "comment in G2 is 4 and the score is blank"),
         (twice, "sheet 'MSE', row 2: item"),
-        (in_the_next_row, "score is in F3, in a row that only continues a text; fill in F2 alone"),
-        (only_in_the_next_row, "score is in F3, in a row"),
-        (headings_gone, "sheet 'MR', row 1: no column 'Score 评分 1–5'"),
-        (of_a_stranger, "belongs to rater dr-z, and the raters of the plan are dr-a, dr-b"),
+        (at("MR", "F3", 4), "score is in F3, in a row that only continues a text; fill in F2 alone"),
+        (at("MR", "F1", "points"), "sheet 'MR', row 1: no column 'Score 评分 1–5'"),
+        (at("Read me 说明", "B2", "dr-z"), "belongs to rater dr-z, and the raters of the plan are dr-a, dr-b"),
     ],
 )
 def test_each_invalid_cell_is_reported_and_nothing_is_imported(
@@ -251,9 +225,8 @@ def test_all_problems_of_all_files_are_reported_at_once(run: Run, exported: Plan
     assert done.stderr.startswith("error: 5 problems; nothing was imported; --accept-valid")
     assert done.stderr.count("one.xlsx, sheet") == 4
     assert done.stderr.count("two.xlsx, sheet") == 1
-    assert (
-        "two.xlsx，工作表“MR”第2行：F2单元格（评分）填写的是0，分值范围为1至5" in done.stderr
-    )  # a question is Chinese
+    # A question is Chinese.
+    assert "two.xlsx，工作表“MR”第2行：F2单元格（评分）填写的是0，分值范围为1至5" in done.stderr
 
 
 def test_valid_rows_are_imported_and_the_others_can_be_fixed(run: Run, exported: Plan, medjudge: Any) -> None:
@@ -284,22 +257,15 @@ def test_a_changed_score_needs_replace(run: Run, exported: Plan, medjudge: Any) 
     entered = levels(run, "dr-a")
     assert medjudge("annotate", "import", run.path, fill(form_of(run), entered)).returncode == 0
     before = run.physicians_file.read_bytes()
-    changed = fill(
-        form_of(run), entered, put("MSE", 0, "F", 1 if given_of(run, entered, "MSE") != 1 else 2), "changed.xlsx"
-    )
+    first = next(unit for unit in LEVELS.units(run, exported)["dr-a"] if unit.question.category == "MSE")
+    other = 1 if entered[first.item.id]["score"] != 1 else 2
+    changed = fill(form_of(run), entered, put("MSE", 0, "F", other), "changed.xlsx")
     done = medjudge("annotate", "import", run.path, changed)
     assert done.returncode == 2
     assert "in the run, and" in done.stderr
     assert run.physicians_file.read_bytes() == before
     done = medjudge("annotate", "import", run.path, changed, "--replace")
     assert "0 scores imported, 13 imported before, 1 replaced" in done.stdout
-
-
-def given_of(run: Run, entered: dict[str, dict[str, object]], category: str) -> object:
-    """The score of the first row of a sheet."""
-    listed = LEVELS.units(run, read_plan(run))["dr-a"]
-    first = next(to_fill for to_fill in listed if to_fill.question.category == category)
-    return entered[first.item.id]["score"]
 
 
 def test_the_form_of_another_rater_or_plan_is_refused(run: Run, exported: Plan, medjudge: Any, tmp_path: Path) -> None:
@@ -312,18 +278,13 @@ def test_the_form_of_another_rater_or_plan_is_refused(run: Run, exported: Plan, 
     foreign = fill(form_of(other), levels(other, "dr-a"), to="foreign.xlsx")
     done = medjudge("annotate", "import", run.path, foreign)
     assert "has 14 items, and none is in a plan of this run" in done.stderr
-    item = next(iter(levels(run, "dr-a")))
     half = ("--overlap", 1, "--out", tmp_path / "half", "--new-plan")
     assert medjudge("annotate", "export", other.path, *BOTH, *half).returncode == 0
     theirs = next(iter(read_plan(other).by_rater["dr-b"]))
-
-    def take_theirs(workbook: Any) -> None:
-        next(sheet for sheet in workbook.worksheets[1:])["A2"].value = theirs
-
-    mixed = fill(tmp_path / "half" / "dr-a.xlsx", levels(other, "dr-a"), take_theirs)
+    form = tmp_path / "half" / "dr-a.xlsx"
+    mixed = fill(form, levels(other, "dr-a"), at(load_workbook(form).sheetnames[1], "A2", theirs))
     done = medjudge("annotate", "import", other.path, mixed)
     assert f"item {theirs} is for dr-b to score, not for dr-a" in done.stderr
-    assert item not in done.stderr
 
 
 def test_scores_go_on_to_validate_with_no_further_option(run: Run, exported: Plan, medjudge: Any) -> None:
@@ -397,8 +358,6 @@ def test_other_files_are_refused(run: Run, exported: Plan, medjudge: Any, jsonl:
 
 
 def test_a_score_given_elsewhere_counts_as_progress(run: Run, exported: Plan, medjudge: Any) -> None:
-    from medjudge.annotate.add_scores import add_scores
-
     item = exported.items[0]
     add_scores(run, [PhysicianScore(**item.keys[0]._asdict(), rater="dr-a", score=4)])
     blank = medjudge("annotate", "import", run.path, form_of(run), "--json")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scoring_run import MODELS, answer, build_run, judgment, planned, question
+from scoring_run import MODELS, answer, judgment, planned, question, run_of
 
 from medjudge.annotate.add_scores import add_scores
 from medjudge.annotate.draw import draw_plan
@@ -19,14 +19,8 @@ from medjudge.store import Run, write_records
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    return build_run(tmp_path / "run")
-
-
-@pytest.fixture
 def large(tmp_path: Path) -> Run:
     """Sixty conversations of one to three turns, twice as many in MK as elsewhere, four models, two samples."""
-    run = Run(tmp_path / "large")
     sizes = {name: 20 if name == "MK" else 10 for name in LLMEVAL_MED.category_ids}
     questions = [
         question(f"{name}-{talk}-{turn}", name, group=f"{name}-{talk}", round=turn)
@@ -40,9 +34,7 @@ def large(tmp_path: Path) -> Run:
         for model in ("a", "b", "c", "d")
         for sample in (0, 1)
     ]
-    write_records(run.questions_file, questions)
-    write_records(run.answers_file, answers)
-    return run
+    return run_of(tmp_path / "large", questions, answers)
 
 
 def plan_of(run: Run, **options: Any) -> Plan:
