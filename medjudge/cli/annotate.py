@@ -180,11 +180,6 @@ def _print_export(screen: "Console", exported: "ExportedForms", run: Path) -> No
         screen.print(f"  {rater}: {len(plan.by_rater[rater])} {work} in {file}")
     if plan.left_out:
         screen.print("left out: " + ", ".join(f"{number} {reason}" for reason, number in plan.left_out.items()))
-    if exported.without_score is not None and exported.without_score.answers:
-        judge, unscored = exported.without_score
-        screen.print(
-            f"{unscored} of these {count} answers have no score of judge {judge}: they cannot count in its validation"
-        )
     if plan.which != "random":
         how = "chosen as informative" if plan.which == "informative" else "left to people"
         screen.print(_NOT_RANDOM.format(how=how))

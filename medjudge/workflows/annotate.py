@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from medjudge.annotate.add_scores import Added, add_records
 from medjudge.annotate.adjudicate import open_disputes
@@ -16,14 +16,6 @@ from medjudge.errors import InputError
 from medjudge.store import Run
 from medjudge.validation.physicians import RaterAgreement, agreement_of_physicians
 from medjudge.workflows.compare import models_to_compare
-from medjudge.workflows.run_folder import likely_judge
-
-
-class WithoutScore(NamedTuple):
-    """The number of answers of a plan that the run's judge left unscored."""
-
-    judge: str
-    answers: int
 
 
 @dataclass(frozen=True)
@@ -34,7 +26,6 @@ class ExportedForms:
         files: The workbook of each rater.
         reused: Whether the run had this plan already.
         replaced_plan: The file that keeps the plan which this one replaced; None where there was none.
-        without_score: None where the run has no judgments yet, or no answers are scored.
     """
 
     task: Task
@@ -42,14 +33,12 @@ class ExportedForms:
     files: dict[str, Path]
     reused: bool
     replaced_plan: Path | None
-    without_score: WithoutScore | None
 
     def as_json(self) -> dict[str, Any]:
         """The object that `export --json` prints."""
         return {
             self.task.work: len(self.plan.items),
             "left_out": self.plan.left_out,
-            "without_score": self.without_score and self.without_score._asdict(),
             "raters": {
                 rater: {self.task.work: len(self.plan.by_rater[rater]), "files": [str(file)]}
                 for rater, file in self.files.items()
@@ -133,8 +122,8 @@ def export_forms(
         raise InputError(f"{taken}: exists already and may hold {task.verdict}s; move it away, or choose another --out")
     for rater, units in task.units(run, plan).items():
         write_workbook(files[rater], rater, units, task)
-    without_score = _without_score(run, plan) if task is LEVELS else None
-    return ExportedForms(task, plan, files, existing is not None, write_plan(run, plan, task.plan_name), without_score)
+    kept = write_plan(run, plan, task.plan_name)
+    return ExportedForms(task, plan, files, existing is not None, kept)
 
 
 def import_forms(
@@ -203,11 +192,3 @@ def _existing_plan(run: Run, options: PlanOptions, task: Task) -> Plan | None:
         f"{file}: another plan, made with {plan.options.command_line()} ({done} scores imported), and its forms may be "
         f"out; the same options write them again, --new-plan makes a new plan and keeps this one as {kept_as}"
     )
-
-
-def _without_score(run: Run, plan: Plan) -> WithoutScore | None:
-    judge = plan.judge or likely_judge(run)
-    if judge is None or judge not in run.judges():
-        return None
-    scored = {judgment.answer_key for judgment in run.judgments(judge) if judgment.score is not None}
-    return WithoutScore(judge, sum(item.keys[0] not in scored for item in plan.items))
