@@ -16,7 +16,6 @@ from medjudge.errors import notify
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from medjudge.annotate.plan import PlanOptions
     from medjudge.workflows.annotate import ExportedForms, ImportedForms
     from medjudge.workflows.annotation_pages import AnnotationPages
     from medjudge.workflows.network import Network
@@ -135,34 +134,30 @@ def _export_scores(given: ScoresExport) -> None:
     No form names a model or shows a judge's score. The same options write the same forms again; other options need
     --new-plan, because the forms of the existing plan may be out.
     """
-    from medjudge.annotate.plan import PlanOptions
-
-    drawn_by = PlanOptions(given.rater, given.overlap, given.each, given.which, given.judge, given.teacher, given.seed)
-    _export("levels", given, drawn_by)
+    _export("levels", given)
 
 
 @flags
 def _export_pairs(given: PairsExport) -> None:
     """Write a form of pairs for each physician: answers A and B in random order, without names."""
-    from medjudge.annotate.plan import PlanOptions
-
-    models = options.names_in(given.models)
-    _export("pairs", given, PlanOptions(given.rater, given.overlap, given.each, seed=given.seed, models=models))
+    _export("pairs", given)
 
 
 @flags
 def _export_items(given: ItemsExport) -> None:
     """Write a form of items for each physician: answers in random order, without names."""
+    _export("items", given)
+
+
+def _export(name: str, given: Export) -> None:
     from medjudge.annotate.plan import PlanOptions
-
-    _export("items", given, PlanOptions(given.rater, given.overlap, given.each, seed=given.seed))
-
-
-def _export(name: str, given: Export, drawn_by: "PlanOptions") -> None:
     from medjudge.annotate.tasks import TASKS
     from medjudge.cli.output import console, print_json
     from medjudge.workflows.annotate import export_forms
 
+    fields = {field: value for field, value in vars(given).items() if field in PlanOptions._fields}
+    fields["models"] = options.names_in(fields.get("models"))
+    drawn_by = PlanOptions(given.rater, **fields)
     exported = export_forms(given.run, drawn_by, task=TASKS[name], out=given.out, new_plan=given.new_plan)
     if given.as_json:
         print_json(exported.as_json())
