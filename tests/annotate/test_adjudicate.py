@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scoring_run import build_run, client_of, planned
+from scoring_run import MODELS, client_of, planned
 from starlette.testclient import TestClient
 
 from medjudge.annotate.add_scores import add_scores
@@ -14,42 +14,32 @@ from medjudge.annotate.adjudicate import adjudication_plan, disputed, open_dispu
 from medjudge.annotate.tasks import AGREED
 from medjudge.distill.labels import physicians_by_answer
 from medjudge.errors import InputError
-from medjudge.records import AgreedScore, AnswerKey, Judgment, PhysicianScore
+from medjudge.records import AgreedScore, AnswerKey, Judgment, MTGDimensions, PhysicianScore
 from medjudge.store import Run
 from medjudge.validation.study import Settings, agreement_study
 from medjudge.workflows.annotation_pages import open_pages
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(run: Run) -> Run:
     """Scored by dr-a and dr-b; three answers are disputed."""
-    built = build_run(tmp_path / "run")
-    planned(built)
-    keys = {(answer.question_id, answer.model): answer.key for answer in built.answers()}
-    model = "secret-model-7b"
-    scores = []
-    for question, (first, second) in {
+    planned(run)
+    letter = dict.fromkeys(MTGDimensions.model_fields, 5)
+    given: dict[str, tuple[Any, Any]] = {
         "first": (2, 4),  # two levels
         "second": (4, 5),
         "third": (3, 4),  # across usable
         "fourth": (1, 2),
-    }.items():
-        key = keys[question, model]._asdict()
-        scores += [
-            PhysicianScore(**key, rater="dr-a", score=first, comment=f"low <b>{question}</b>"),
-            PhysicianScore(**key, rater="dr-b", score=second),
-        ]
-    good, unsafe = (
-        {"instruction_following": 5, "correctness": 5, "effectiveness": 5, "readability": 4, "safety": safety}
-        for safety in (1, 0)
-    )
-    letter = keys["sixth", model]._asdict()
-    scores += [
-        PhysicianScore.model_validate({**letter, "rater": rater, "dimensions": dimensions})
-        for rater, dimensions in (("dr-a", good), ("dr-b", unsafe))
-    ]
-    add_scores(built, scores)
-    return built
+        "sixth": ({**letter, "safety": 1}, {**letter, "safety": 0}),
+    }
+    scores = []
+    for question_id, (first, second) in given.items():
+        key = {"question_id": question_id, "model": MODELS[0]}
+        field = "score" if isinstance(first, int) else "dimensions"
+        scores += [{**key, "rater": "dr-a", field: first, "comment": f"low <b>{question_id}</b>"}]
+        scores += [{**key, "rater": "dr-b", field: second}]
+    add_scores(run, [PhysicianScore.model_validate(score) for score in scores])
+    return run
 
 
 def client(run: Run) -> TestClient:
@@ -103,7 +93,7 @@ def test_nobody_adjudicates_what_they_scored_or_somebody_else_settled(run: Run) 
 
 
 def test_the_agreed_score_counts_and_the_raters_agreement_stays(run: Run) -> None:
-    first = AnswerKey("first", "secret-model-7b", 0)
+    first = AnswerKey("first", MODELS[0], 0)
     judgments = [
         Judgment(**score.answer_key._asdict(), judge="j", score=5, expected=5.0)
         for score in run.physician_scores()

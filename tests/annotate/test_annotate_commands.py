@@ -248,21 +248,6 @@ def test_valid_rows_are_imported_and_the_others_can_be_fixed(run: Run, exported:
     assert by_key(stored(run, "dr-a")) == by_key(expected(run, "dr-a", entered))
 
 
-def test_a_changed_score_needs_replace(run: Run, exported: Plan, medjudge: Any) -> None:
-    entered = levels(run, "dr-a")
-    assert medjudge("annotate", "import", run.path, fill(form_of(run), entered)).returncode == 0
-    before = run.physicians_file.read_bytes()
-    first = next(unit for unit in LEVELS.units(run, exported)["dr-a"] if unit.question.category == "MSE")
-    other = 1 if entered[first.item.id]["score"] != 1 else 2
-    changed = fill(form_of(run), entered, put("MSE", 0, "F", other), "changed.xlsx")
-    done = medjudge("annotate", "import", run.path, changed)
-    assert done.returncode == 2
-    assert "in the run, and" in done.stderr
-    assert run.physicians_file.read_bytes() == before
-    done = medjudge("annotate", "import", run.path, changed, "--replace")
-    assert "0 scores imported, 13 imported before, 1 replaced" in done.stdout
-
-
 def test_the_form_of_another_rater_or_plan_is_refused(run: Run, exported: Plan, medjudge: Any, tmp_path: Path) -> None:
     swapped = tmp_path / "dr-b.xlsx"
     swapped.write_bytes(fill(form_of(run), levels(run, "dr-a")).read_bytes())
@@ -282,18 +267,6 @@ def test_the_form_of_another_rater_or_plan_is_refused(run: Run, exported: Plan, 
     assert f"item {theirs} is for dr-b to score, not for dr-a" in done.stderr
 
 
-def test_scores_go_on_to_validate_with_no_further_option(run: Run, exported: Plan, medjudge: Any) -> None:
-    write_records(run.judgments_file("j"), [judgment(answer, 0.7) for answer in run.answers()])
-    path = fill(form_of(run), levels(run, "dr-a"))
-    done = medjudge("validate", run.path, "--judge", "j", "--physicians", path)
-    assert "a form of `medjudge annotate export`; import it first with `medjudge annotate import`" in done.stderr
-    assert medjudge("annotate", "import", run.path, path).returncode == 0
-    done = medjudge("validate", run.path, "--judge", "j", "--resamples", 100, "--json")
-    study = json.loads(done.stdout)
-    assert (study["n"], study["against"], study["raters"]) == (14, "physicians", ["dr-a"])
-    assert run.physicians_file.name in study["file"]
-
-
 def test_informative_scores_come_with_a_warning(run: Run, medjudge: Any) -> None:
     write_records(run.judgments_file("j"), [judgment(answer, 0.7) for answer in run.answers()])
     done = medjudge("annotate", "export", run.path, *BOTH, "--which", "informative", "--judge", "j", "--each", 4)
@@ -304,21 +277,6 @@ def test_informative_scores_come_with_a_warning(run: Run, medjudge: Any) -> None
     assert "chosen as informative, not a random sample" in done.stderr
 
 
-def test_export_again_keeps_the_plan_and_never_writes_over_a_form(run: Run, exported: Plan, medjudge: Any) -> None:
-    done = medjudge("annotate", "export", run.path, *BOTH)
-    assert done.returncode == 2
-    assert "dr-a.xlsx: exists already and may hold scores" in done.stderr
-    assert medjudge("annotate", "import", run.path, fill(form_of(run), levels(run, "dr-a"))).returncode == 0
-    done = medjudge("annotate", "export", run.path, *BOTH, "--out", run.path / "again", "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["raters"]["dr-b"]["answers"] == 14
-    assert read_plan(run) == exported
-    done = medjudge("annotate", "export", run.path, *BOTH, "--seed", 1, "--out", run.path / "more")
-    assert done.returncode == 2
-    assert "another plan, made with --rater dr-a --rater dr-b --overlap 2 --seed 0 (14 scores" in done.stderr
-    assert not (run.path / "more").exists()
-
-
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_plan_whose_forms_are_out_is_never_lost(run: Run, exported: Plan, medjudge: Any, seed: int) -> None:
     """Neither where ids differ, nor where the same ids (one seed) are shared out in another way."""
@@ -327,7 +285,8 @@ def test_a_plan_whose_forms_are_out_is_never_lost(run: Run, exported: Plan, medj
     other = ("annotate", "export", run.path, *BOTH, "--overlap", 1, "--seed", seed, "--out", run.path / "more")
     done = medjudge(*other)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "(0 scores imported), and its forms may be out" in done.stderr
+    assert "another plan, made with --rater dr-a --rater dr-b --overlap 2 --seed 0 (0 scores imported)" in done.stderr
+    assert not (run.path / "more").exists()
     assert "--new-plan makes a new plan and keeps this one as plan-1.json" in done.stderr
     assert read_plan(run) == exported
     assert "plan-1.json; its forms can still be imported" in medjudge(*other, "--new-plan").stdout

@@ -231,12 +231,6 @@ def test_each_button_has_its_meaning_in_the_standard_of_the_category(knowledge: 
     assert meanings == re.findall('<dd id="level-[1-5]">(.*?)</dd>', page)[::-1]
 
 
-def test_earlier_turns_are_folded(run: Run) -> None:
-    item = next(item.id for item in planned(run).items if item.question_id == "second")
-    page = client_of(run).get(f"/answer/{item}").text
-    assert re.search(r'<details class="earlier">(?s:.*?)=1\+1 is what\?(?s:.*?)</details>', page)
-
-
 def test_a_link_on_this_machine_is_the_same_after_a_restart_if_its_port_is_free(knowledge: Run) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -11,6 +11,7 @@ import pytest
 from openpyxl import Workbook
 
 from medjudge.annotate.scores import parse_label_map, read_physician_scores
+from medjudge.annotate.tasks import LEVELS
 from medjudge.errors import InputError
 from medjudge.records import MTGDimensions, PhysicianScore
 from medjudge.store import read_records
@@ -320,6 +321,8 @@ def test_files_of_another_kind(tmp_path: Path, jsonl, workbook) -> None:
         message = refused(tmp_path / name)
         assert ".xlsx" in message
         assert "\n" not in message
+    form = workbook(MK=[["ID", LEVELS.headings["answer"]], ["1", "A text"]])
+    assert "a form of `medjudge annotate export`; import it first with `medjudge annotate import`" in refused(form)
     assert "sheet 'A', row 1: id; sheet 'B', row 2: x" in refused(workbook(A=[["id"]], B=[[], ["x"]], C=[]))
     (tmp_path / "old.xlsx").write_bytes(b"\xd0\xcf\x11\xe0 an old .xls, or one with a password")
     assert "not a readable .xlsx" in refused(tmp_path / "old.xlsx")

@@ -120,22 +120,6 @@ def test_texts_stay_texts_and_nothing_is_cut(form: Path, listed: list[Unit]) -> 
     assert "[Earlier question 1]\n=1+1 is what?\n\n[Its answer]\n=SUM" in of["second"]["question"]
 
 
-def test_a_form_can_show_earlier_input_and_its_problems(listed: list[Unit], tmp_path: Path) -> None:
-    entry = next(entry for entry in listed if entry.question.category == "MK")
-    path = tmp_path / "to-fix.xlsx"
-    write_workbook(
-        path,
-        "dr-a",
-        [entry],
-        filled={entry.item.id: {"score": 7, "comment": "=no\x07"}},
-        problems={entry.item.id: "score is 7"},
-    )
-    (row,) = read_workbook(path).rows
-    assert row.cells == {"score": 7, "comment": "=no␇"}
-    headings = [cell.value for cell in load_workbook(path)["MK"][1]]
-    assert headings[-1] == "To fix 需要修改"
-
-
 ANY_TEXT = st.text(st.characters(codec="utf-8"), max_size=400)
 CLUMSY = st.sampled_from(
     ["=1", "_x000D_", "x005F_", "\r\n", "\x00", "\ufffe", "#REF!", "\u2028", "中" * 900, "a " * 900]
