@@ -11,13 +11,15 @@ from typing import Any
 
 from medjudge.annotate.cells import DIMENSIONS
 from medjudge.annotate.plan import SCORES_PLAN, Plan, RaterProgress, plan_file, read_plan, read_plans
-from medjudge.annotate.units import Unit, units_of
+from medjudge.annotate.units import EarlierTurn, Unit
 from medjudge.annotate.wording import FormTexts, VerdictTexts, both_languages
+from medjudge.errors import InputError
 from medjudge.item_records import ItemScore
 from medjudge.judge.pairs import physician_pairs, physician_pairs_file
 from medjudge.pair_records import PairKey, PhysicianPair
-from medjudge.records import AgreedScore, PhysicianScore
+from medjudge.records import AgreedScore, AnswerKey, PhysicianScore, Question
 from medjudge.store import Run
+from medjudge.text.checklist_items import items_of
 
 Filled = Mapping[str, object]
 """The values that were filled in, by field."""
@@ -111,7 +113,28 @@ class Task:
         Raises:
             InputError: An answer of the plan is no longer in the run.
         """
-        return units_of(run, plan, self.plan_file(run), points=self.name == "items")
+        scheme = run.scheme()
+        questions = {question.id: question for question in run.questions()}
+        answers = {answer.key: answer for answer in run.answers()}
+        conversations: dict[str, list[Question]] = {}
+        for question in sorted(questions.values(), key=lambda question: question.round):
+            conversations.setdefault(question.group, []).append(question)
+        units: dict[str, Unit] = {}
+        for item in plan.items:
+            if item.question_id not in questions or any(key not in answers for key in item.keys):
+                raise InputError(
+                    f"{self.plan_file(run)}: {item.id} is about an answer to {item.question_id} that is no longer in "
+                    f"{run.path}; restore the run, or remove the plan and export again"
+                )
+            question, compared = questions[item.question_id], len(item.keys) > 1
+            earlier = []
+            for turn in conversations[question.group]:
+                if turn.round < question.round:
+                    before = None if compared else answers.get(AnswerKey(turn.id, *item.keys[0][1:]))
+                    earlier.append(EarlierTurn(turn.prompt, None if compared else before.text if before else ""))
+            marked = [point.text for point in items_of(question)] if self.name == "items" else []
+            units[item.id] = Unit(item, question, earlier, [answers[key] for key in item.keys], scheme, marked)
+        return {rater: [units[item_id] for item_id in item_ids] for rater, item_ids in plan.by_rater.items()}
 
     def progress(self, run: Run, plans: Sequence[Plan]) -> dict[str, RaterProgress]:
         """The progress of each rater of some plans; what is in two plans counts once."""

@@ -258,19 +258,18 @@ def _missing_items(file: str, sheets: dict[str, list[str]]) -> str:
 
 def _serve(name: str, given: Pages, adjudicate: bool = False) -> None:
     """Prints the raters' links, serves the pages until Ctrl-C, and says what is left to do."""
-    from medjudge.annotate.tasks import TASKS
+    from medjudge.annotate.tasks import AGREED, TASKS
     from medjudge.workflows.annotation_pages import open_pages
 
-    pages = open_pages(
-        given.run, given.rater or (), task=TASKS[name], network=given.stable_network(), adjudicate=adjudicate
-    )
+    task = AGREED if adjudicate else TASKS[name]
+    pages = open_pages(given.run, given.rater or (), task=task, network=given.stable_network())
     _print_links(pages, given.as_json)
     if given.open_page and len(pages.links) == 1 and pages.listener.network.for_this_machine:
         import webbrowser
 
         webbrowser.open(next(iter(pages.links.values())).link)  # the socket is listening: the browser waits
     pages.serve()
-    task, left = pages.task, pages.open_units()
+    left = pages.open_units()
     advice = f"next: medjudge {task.checked_by} {quote(str(given.run))} --judge JUDGE"
     if any(left.values()):
         advice = "run the same command to continue"

@@ -85,8 +85,8 @@ def test_nobody_adjudicates_what_they_scored_or_somebody_else_settled(run: Run) 
     assert [item.question_id for item in adjudication_plan(run, "dr-d").items] == ["third", "sixth"]
     assert len(adjudication_plan(run, "dr-c").items) == 3  # who may look at it again
     with pytest.raises(InputError, match="--adjudicate: name one --rater"):
-        open_pages(run, adjudicate=True)
-    pages = open_pages(run, ["dr-c"], adjudicate=True)
+        open_pages(run, task=AGREED)
+    pages = open_pages(run, ["dr-c"], task=AGREED)
     pages.listener.socket.close()
     assert pages.links["dr-c"].answers == 3
     assert pages.open_units() == {"dr-c": 2}
