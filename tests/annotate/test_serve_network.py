@@ -5,13 +5,11 @@ import ipaddress
 import json
 import socket
 import ssl
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from http.cookiejar import CookieJar
 from pathlib import Path
 
+import httpx
 import pytest
 from browsing import running
 from cryptography import x509
@@ -122,21 +120,6 @@ def test_behind_a_reverse_proxy_forms_come_from_its_address_and_cookies_are_secu
         assert reached.status_code == 400
 
 
-def opened(pages: AnnotationPages, rater: str, authority: Path) -> tuple[str, CookieJar]:
-    """What a rater's link shows to a browser that trusts the certificate, and the cookies that it sets."""
-    link = pages.links[rater].link
-    assert link.startswith("https://")
-    here = f"https://127.0.0.1:{pages.listener.socket.getsockname()[1]}/?{link.partition('?')[2]}"
-    cookies = CookieJar()
-    opener = urllib.request.build_opener(
-        urllib.request.ProxyHandler({}),
-        urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=authority)),
-        urllib.request.HTTPCookieProcessor(cookies),
-    )
-    opener.open(here, timeout=20)
-    return opener.open(here.partition("?")[0], timeout=20).read().decode(), cookies
-
-
 @pytest.fixture
 def serving() -> Iterator[Callable[[AnnotationPages], None]]:
     """Serves pages in a thread, as their `serve` does in a process."""
@@ -152,12 +135,11 @@ def test_a_crowd_of_connections_is_answered_503_until_it_leaves(
     serving(pages)
     address = pages.listener.socket.getsockname()
     crowd = [socket.create_connection(address) for _ in range(5)]
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with pytest.raises(urllib.error.HTTPError, match="503"):
-        opener.open(pages.links["dr-a"].link, timeout=20)
+    link = pages.links["dr-a"].link
+    assert httpx.get(link, timeout=20, trust_env=False).status_code == 503
     for connection in crowd:
         connection.close()
-    assert opener.open(pages.links["dr-a"].link, timeout=20).status == 200
+    assert httpx.get(link, timeout=20, trust_env=False).status_code == 200
 
 
 def test_a_header_without_end_is_refused(run: Run, serving: Callable[[AnnotationPages], None]) -> None:
@@ -178,9 +160,14 @@ def test_tls_by_certificate_files(
     assert capsys.readouterr().err == ""
     assert list(pages.links) == ["dr-a", "dr-b"]
     serving(pages)
-    page, cookies = opened(pages, "dr-b", certificate[0])
-    assert 'name="rater" value="dr-b"' in page
-    assert [cookie.secure for cookie in cookies] == [True]
+    link = pages.links["dr-b"].link
+    assert link.startswith("https://")
+    trusting = ssl.create_default_context(cafile=certificate[0])
+    address = f"https://127.0.0.1:{pages.listener.socket.getsockname()[1]}/"
+    with httpx.Client(verify=trusting, trust_env=False, timeout=20, follow_redirects=True) as browser:
+        browser.get(f"{address}?{link.partition('?')[2]}")
+        assert 'name="rater" value="dr-b"' in browser.get(address).text
+        assert [cookie.secure for cookie in browser.cookies.jar] == [True]
 
 
 def test_links_outlive_the_server_and_without_tls_there_is_a_loud_warning(

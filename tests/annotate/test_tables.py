@@ -279,40 +279,30 @@ def test_label_maps_from_files(text_file) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "entry"),
+    ("file", "text", "entry"),
     [
-        ("entailment=5,neutral", "entry 'neutral'"),
-        ("neutral=7", "entry 'neutral=7'"),
-        ("neutral=3.5", "entry 'neutral=3.5'"),
-        ("=3", "entry '=3'"),
-        ("a=5, A =4", "entry 'A=4': this label is a duplicate"),
-        ("4=2", "entry '4=2': the numbers 1-5 keep"),
-        ("", "entry ''"),
-        ("missing.csv", "missing.csv: no such file"),
+        ("", "entailment=5,neutral", "entry 'neutral'"),
+        ("", "neutral=7", "entry 'neutral=7'"),
+        ("", "neutral=3.5", "entry 'neutral=3.5'"),
+        ("", "=3", "entry '=3'"),
+        ("", "a=5, A =4", "entry 'A=4': this label is a duplicate"),
+        ("", "4=2", "entry '4=2': the numbers 1-5 keep"),
+        ("", "", "entry ''"),
+        ("", "missing.csv", "missing.csv: no such file"),
+        ("a.csv", "good,5\nbad,five", "entry 'bad=five'"),
+        ("b.csv", "good,5,x", "entry 'good="),
+        ("c.yaml", "good: 5\ngood: 4", "entry 'good=4'"),
+        ("d.json", '{"good": true}', "entry 'good=True'"),
+        ("e.json", "[1]", "an object"),
+        ("f.yaml", "a: [b", "not valid YAML"),
+        ("g.csv", "label,level", "has no label"),
     ],
 )
-def test_a_bad_entry_of_a_label_map_is_named(text: str, entry: str) -> None:
-    with pytest.raises(InputError, match=re.escape(entry)):
-        parse_label_map(text)
-
-
-@pytest.mark.parametrize(
-    ("name", "lines", "entry"),
-    [
-        ("a.csv", ["good,5", "bad,five"], "entry 'bad=five'"),
-        ("b.csv", ["good,5,x"], "entry 'good="),
-        ("c.yaml", ["good: 5", "good: 4"], "entry 'good=4'"),
-        ("d.json", ['{"good": true}'], "entry 'good=True'"),
-        ("e.json", ["[1]"], "an object"),
-        ("f.yaml", ["a: [b"], "not valid YAML"),
-        ("g.csv", ["label,level"], "has no label"),
-    ],
-)
-def test_a_bad_entry_of_a_label_file_is_named(text_file, name: str, lines: list[str], entry: str) -> None:
-    path = text_file(name, *lines)
+def test_a_bad_entry_of_a_label_map_is_named(text_file, file: str, text: str, entry: str) -> None:
+    given = str(text_file(file, text)) if file else text
     with pytest.raises(InputError, match=re.escape(entry)) as caught:
-        parse_label_map(str(path))
-    assert str(path) in str(caught.value)
+        parse_label_map(given)
+    assert not file or given in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
