@@ -60,14 +60,11 @@ def draw_plan(run: Run, options: PlanOptions, task: Task = LEVELS) -> Plan:
     options = options.with_defaults()
     _check_options(options)
     assert options.overlap is not None
-    candidates, left_out, ordered, list_sha256 = (
-        _answers_to_score(run, options)
-        if task is LEVELS
-        else _pairs(run, options)
-        if task is PAIRS
-        else _answers_with_items(run, options.seed)
-    )
-    size = len(candidates)
+    if task is LEVELS:
+        candidates = _answers_to_score(run, options)
+    else:
+        candidates = _pairs(run, options) if task is PAIRS else _answers_with_items(run, options.seed)
+    size = len(candidates.open)
     if options.each is not None:
         size = min(size, options.each * len(options.raters) // options.overlap)
     if size == 0:
@@ -75,11 +72,16 @@ def draw_plan(run: Run, options: PlanOptions, task: Task = LEVELS) -> Plan:
             f"--each {options.each} and --overlap {options.overlap}: nothing gets {options.overlap} raters; raise "
             "--each"
         )
-    drawn = candidates[:size] if ordered else _spread(candidates, size)
-    chosen = options._asdict() | {"models": list(options.models), "list_sha256": list_sha256, "left_out": left_out}
-    del chosen["raters"]
-    items = sorted((candidate.item for candidate in drawn), key=lambda item: item.id)
-    return Plan(items=items, by_rater=_assigned(drawn, options), **chosen)
+    drawn = candidates.open[:size] if candidates.ordered else _spread(candidates.open, size)
+    drawn_by = options._asdict() | {"models": list(options.models)}
+    del drawn_by["raters"]
+    return Plan(
+        items=sorted((candidate.item for candidate in drawn), key=lambda item: item.id),
+        by_rater=_assigned(drawn, options),
+        left_out=dict(candidates.left_out),
+        list_sha256=candidates.list_sha256,
+        **drawn_by,
+    )
 
 
 def _check_options(options: PlanOptions) -> None:
@@ -145,7 +147,7 @@ def _pairs(run: Run, options: PlanOptions) -> _Candidates:
     candidates = []
     for question in run.questions():
         for sample in samples:
-            for models in combinations(options.models, 2):
+            for models in combinations(sorted(options.models), 2):
                 if all(AnswerKey(question.id, model, sample) in answers for model in models):
                     code = _draw(options.seed, question.id, sample, *models, "order")
                     first, second = models if int(code[-1], 16) % 2 else reversed(models)

@@ -54,17 +54,19 @@ class PlanOptions(NamedTuple):
     def same_plan(self, other: "PlanOptions") -> bool:
         """True if both draw the same plan; the order of the raters makes no difference."""
         first, second = (
-            options.with_defaults()._replace(raters=sorted(options.raters), models=list(options.models))
+            options.with_defaults()._replace(raters=sorted(options.raters), models=sorted(options.models))
             for options in (self, other)
         )
         return first == second
 
     def command_line(self) -> str:
         """The options as a user types them."""
-        named = [*(("rater", rater) for rater in self.raters), *list(self._asdict().items())[1:-1]]
-        given = [(name, value) for name, value in named if value not in (None, "random")]
-        given += [("models", ",".join(self.models))] if self.models else []
-        return " ".join(f"--{name} {quote(str(value))}" for name, value in given)
+        single = self._asdict() | {"models": ",".join(self.models) or None}
+        del single["raters"]
+        if self.which == "random":
+            del single["which"]
+        named = [*(("rater", rater) for rater in self.raters), *single.items()]
+        return " ".join(f"--{name} {quote(str(value))}" for name, value in named if value is not None)
 
 
 class _Strict(BaseModel):
