@@ -61,15 +61,6 @@ class Access(NamedTuple):
         ]
         return right[0] if right else None
 
-    def knows_host(self, host: str) -> bool:
-        """True if a Host header names this server, and no name that somebody pointed at it (DNS rebinding)."""
-        return names_host(host, self.hosts)
-
-    def origins(self, host: str) -> set[str]:
-        """The origins that forms may come from."""
-        own = {f"{'https' if self.encrypted else 'http'}://{host}"}
-        return own | ({self.public_url} if self.public_url else set())
-
 
 def wanted_languages(request: Request) -> list[str]:
     """The languages that a rater chose, or that the browser asks for; the best first."""
@@ -105,7 +96,7 @@ def refusal(request: Request, access: Access) -> Response | None:
     from the page itself.
     """
     host = request.headers.get("host", "")
-    if not access.knows_host(host):
+    if not names_host(host, access.hosts):  # or somebody pointed another name at this server (DNS rebinding)
         return message_page("wrong_address", 403)
     if request.url.path.startswith("/static/"):
         return None  # the style of the messages too; they are files of the package
@@ -122,7 +113,8 @@ def refusal(request: Request, access: Access) -> Response | None:
     if request.method not in ("GET", "HEAD"):
         # Under no-referrer a form sends `Origin: null`; Sec-Fetch-Site then says where it comes from.
         origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
-        if origin not in access.origins(host) and not (origin in (None, "null") and site == "same-origin"):
+        own = f"{'https' if access.encrypted else 'http'}://{host}"
+        if origin not in (own, access.public_url or own) and not (origin in (None, "null") and site == "same-origin"):
             return message_page("other_page", 403)
         length = request.headers.get("content-length", "")
         if not length.isdecimal() or int(length) > LARGEST_FORM:

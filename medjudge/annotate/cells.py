@@ -1,14 +1,12 @@
-"""Turns rows of cells into physicians' scores; every problem is reported, not only the first."""
+"""Reads the cells of a physician's score, without guessing."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from medjudge.annotate.plan import rater_problem
 from medjudge.annotate.wording import Message, message
-from medjudge.errors import InputError
-from medjudge.records import MTGDimensions, PhysicianScore
+from medjudge.records import MTGDimensions
 from medjudge.tables.spreadsheets import CellNames, Formatted, artefact, is_blank
 
 DIMENSIONS = {name: 1 if name == "safety" else 5 for name in MTGDimensions.model_fields}
@@ -16,7 +14,6 @@ DIMENSIONS = {name: 1 if name == "safety" else 5 for name in MTGDimensions.model
 
 KEY_FIELDS = ("question_id", "model", "sample", "rater")
 SCORE_FIELDS = ("score", *DIMENSIONS)
-_LISTED = 20
 _MEANT_AS_BLANK = {"na", "n/a", "#n/a", "nan", "null", "none", "-", "–", "—", "/"}
 
 
@@ -38,66 +35,12 @@ class Row(NamedTuple):
         return cell_name(self.at, field, column_name(field, self.column))
 
 
-class Problem(NamedTuple):
-    """One thing that is wrong, and its place in the file."""
-
-    place: Message | str
-    what: Message | str
-
-
 class CellError(ValueError):
     """A cell that cannot be read."""
 
     def __init__(self, what: Message | str) -> None:
         super().__init__(str(what))
         self.what = what
-
-
-class ScoreFields(NamedTuple):
-    """The fields of a PhysicianScore as far as they could be read, and what is wrong with the others."""
-
-    values: dict[str, Any]
-    problems: list[Message | str]
-
-
-def physician_scores(
-    path: Path, rows: Iterable[Row], labels: Mapping[str, int] | None, problems: Sequence[Problem] = ()
-) -> list[PhysicianScore]:
-    """Turns rows into records; a row whose score cells are all blank is unscored and gives none.
-
-    Args:
-        path: The file that errors name.
-        rows: One per rater and answer.
-        labels: Casefolded label -> level, for cells that hold no level; None where labels are not allowed.
-        problems: Problems found earlier, to report together with those of the rows.
-
-    Raises:
-        InputError: A cell is invalid, a key is missing or repeated, or no row has a score.
-    """
-    all_problems = list(problems)
-    records = []
-    place_of_key: dict[tuple[object, ...], str] = {}
-    repeated: set[str] = set()
-    for row in rows:
-        if is_unscored(row.cells):
-            continue
-        values, wrong = score_values(row, labels)
-        all_problems += [Problem(row.place, str(what)) for what in wrong]
-        key = tuple(values.get(name) for name in KEY_FIELDS)
-        # A repeated row of a wide table is repeated for every rater; it is reported once.
-        if key in place_of_key and row.place not in repeated:
-            repeated.add(row.place)
-            what = f"{' / '.join(map(str, key))} duplicates {place_of_key[key]}; remove one of the two"
-            all_problems.append(Problem(row.place, what))
-        if None not in key:
-            place_of_key.setdefault(key, row.place)
-        if not all_problems:
-            records.append(PhysicianScore.model_validate(values))
-    if all_problems:
-        raise _refusal(path, all_problems)
-    if not records:
-        raise InputError(f"{path}: has no score; every score cell is blank")
-    return records
 
 
 def whole_number(
@@ -159,13 +102,8 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:56]}...'"
 
 
-def is_unscored(cells: Mapping[str, object]) -> bool:
-    """True if score and dimensions are all blank."""
-    return all(is_blank(cells.get(field)) for field in SCORE_FIELDS)
-
-
-def score_values(row: Row, labels: Mapping[str, int] | None) -> ScoreFields:
-    """Reads the fields of a PhysicianScore from a row.
+def score_values(row: Row, labels: Mapping[str, int] | None) -> tuple[dict[str, Any], list[Message | str]]:
+    """The fields of a PhysicianScore as far as they can be read from a row, and what is wrong with the others.
 
     Args:
         labels: As for `whole_number`.
@@ -194,7 +132,7 @@ def score_values(row: Row, labels: Mapping[str, int] | None) -> ScoreFields:
         elif not is_blank(row.cells.get("score")):
             wrong.append(message("score_and_dimensions", cell=row.name("score")))
         values["dimensions"] = {field: values.get(field) for field in DIMENSIONS}
-    return ScoreFields({field: value for field, value in values.items() if field not in DIMENSIONS}, wrong)
+    return {field: value for field, value in values.items() if field not in DIMENSIONS}, wrong
 
 
 def cell_name(at: CellNames, field: str, heading: str = "") -> Message | str:
@@ -237,12 +175,3 @@ def _comment(name: Message | str, value: object) -> str | None:
     if artefact(value):
         raise CellError(message("type_again", cell=name, value=_shown(value)))
     return None if is_blank(value) else str(value).strip()
-
-
-def _refusal(path: Path, problems: Sequence[Problem]) -> InputError:
-    problems = list(dict.fromkeys(problems))  # a key that is missing in a wide row is missing for every rater
-    if len(problems) == 1:
-        return InputError(f"{path}, {problems[0].place}: {problems[0].what}; nothing was read")
-    lines = [f"  {path.name}, {place}: {what}" for place, what in problems[:_LISTED]]
-    more = [f"  and {len(problems) - _LISTED} more"] if len(problems) > _LISTED else []
-    return InputError("\n".join([f"{path}: {len(problems)} problems; nothing was read", *lines, *more]))

@@ -1,87 +1,86 @@
 """Draws what physicians score, compare or mark, and assigns it to raters."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from medjudge.annotate.plan import Item, ItemPlan, Pair, PairPlan, Plan, PlanOptions, check_raters
+from medjudge.annotate.plan import Item, Pair, Plan, PlanOptions, check_raters
+from medjudge.annotate.tasks import LEVELS, PAIRS, Task
 from medjudge.errors import InputError
 from medjudge.files import file_sha256, first_problem, json_lines
-from medjudge.records import CONSTRUCTED, Answer, AnswerKey
+from medjudge.records import CONSTRUCTED, AnswerKey, Question
 from medjudge.rounds import level_of, mean_probabilities, scored_rounds
 from medjudge.scale import USABLE_FROM
 from medjudge.store import Run
 from medjudge.text.checklist_items import items_of
 
 
-def draw_plan(run: Run, options: PlanOptions) -> Plan:
-    """Chooses answers and assigns them to raters; the order of the run's files makes no difference.
+class _Candidate(NamedTuple):
+    """What a rater can be given: `kind` is the model, or the two that are compared."""
 
-    `random` answers are in proportion to the categories and, within each, to the models, spread over as many
+    item: Item | Pair
+    category: str
+    group: str
+    kind: str
+
+
+class _Candidates(NamedTuple):
+    """All that can be drawn, how many answers cannot, by reason, and the hash of the list that they come from.
+
+    `ordered` is True where the first ones are wanted, and False where any are.
+    """
+
+    open: list[_Candidate]
+    left_out: Mapping[str, int] = {}
+    ordered: bool = False
+    list_sha256: str | None = None
+
+
+def draw_plan(run: Run, options: PlanOptions, task: Task = LEVELS) -> Plan:
+    """Chooses answers or pairs and assigns them to raters; the order of the run's files makes no difference.
+
+    `random` ones are in proportion to the categories and, within each, to the models, spread over as many
     conversations as possible, because intervals are computed over conversations. `informative` answers are those whose
     usable verdict by the judge is likeliest to be overturned: by P(usable) against the teacher's verdict where there is
     one, otherwise by nearness to one half, the order of `medjudge eval --defer-to-physicians`. Scores of informative
     answers are no random sample: they may correct a judge, but not validate it or estimate rates. `deferred` answers
     are those that `medjudge eval` listed, in the order of the list.
 
-    Each answer goes to `overlap` raters. Loads differ by at most one answer, and categories, models and pairs of raters
-    are spread evenly. Empty answers and those that a physician scored already are left out; for `informative` also
-    those that the judge left unscored.
+    Each goes to `overlap` raters. Loads differ by at most one, and categories, models and pairs of raters are spread
+    evenly. Empty answers are left out; of answers to score also those that a physician scored already, and for
+    `informative` those that the judge left unscored.
 
     Raises:
-        InputError: A name or number is invalid, the judge gives no probabilities, or no answer is left to score.
+        InputError: A name or number is invalid, the judge gives no probabilities, or nothing is left to draw.
     """
     options = options.with_defaults()
     _check_options(options)
     assert options.overlap is not None
-    categories = {question.id: question.category for question in run.questions()}
-    groups = {question.id: question.group for question in run.questions()}
-    candidates, left_out = _candidates(run, set(categories))
-    informative = options.which == "informative"
-    deferred = read_deferred(run) if options.which == "deferred" else None
-    surprise = _surprise(run, options.judge, options.teacher) if informative else {}
-    if informative:
-        left_out["unscored by the judge"] = sum(answer.key not in surprise for answer in candidates)
-        candidates = [answer for answer in candidates if answer.key in surprise]
-    if deferred is not None:
-        listed = set(deferred.keys)
-        candidates = [answer for answer in candidates if answer.key in listed]
-        left_out = {"no longer open": len(listed) - len(candidates)}
-    left_out = {reason: count for reason, count in left_out.items() if count}
-    if not candidates:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items()) or "there are none"
-        raise InputError(f"{run.path}: no answer is left to score ({reasons})")
-    items = [_item(options.seed, answer) for answer in candidates]
-    size = len(items)
+    if task is LEVELS:
+        candidates = _answers_to_score(run, options)
+    else:
+        candidates = _pairs(run, options) if task is PAIRS else _answers_with_items(run, options.seed)
+    size = len(candidates.open)
     if options.each is not None:
         size = min(size, options.each * len(options.raters) // options.overlap)
     if size == 0:
         raise InputError(
-            f"--each {options.each} and --overlap {options.overlap}: no answer gets {options.overlap} raters; raise "
+            f"--each {options.each} and --overlap {options.overlap}: nothing gets {options.overlap} raters; raise "
             "--each"
         )
-    if informative:
-        drawn = sorted(items, key=lambda item: (-surprise[item.key], item.id))[:size]
-    elif deferred is not None:
-        place = {key: number for number, key in enumerate(deferred.keys)}
-        drawn = sorted(items, key=lambda item: place[item.key])[:size]
-    else:
-        drawn = _spread(items, categories, groups, size)
+    drawn = candidates.open[:size] if candidates.ordered else _spread(candidates.open, size)
+    drawn_by = options._asdict() | {"models": list(options.models)}
+    del drawn_by["raters"]
     return Plan(
-        seed=options.seed,
-        which=options.which,
-        judge=options.judge,
-        teacher=options.teacher,
-        overlap=options.overlap,
-        each=options.each,
-        items=sorted(drawn, key=lambda item: item.id),
-        by_rater=_assigned(drawn, options.raters, options.overlap, categories, options.seed),
-        left_out=left_out,
-        list_sha256=deferred.sha256 if deferred else None,
+        items=sorted((candidate.item for candidate in drawn), key=lambda item: item.id),
+        by_rater=_assigned(drawn, options),
+        left_out=dict(candidates.left_out),
+        list_sha256=candidates.list_sha256,
+        **drawn_by,
     )
 
 
@@ -94,27 +93,75 @@ def _check_options(options: PlanOptions) -> None:
         raise InputError("--judge and --teacher choose informative answers; add --which informative or omit them")
 
 
-class _Candidates(NamedTuple):
-    """The answers that a physician can still score, and how many cannot, by reason."""
-
-    answers: list[Answer]
-    left_out: dict[str, int]
-
-
-def _candidates(run: Run, question_ids: set[str]) -> _Candidates:
+def _answers_to_score(run: Run, options: PlanOptions) -> _Candidates:
+    """The answers that a physician can still score."""
+    questions = {question.id: question for question in run.questions()}
     scored = {score.answer_key for score in run.physician_scores() if score.rater != CONSTRUCTED}
+    surprise = _surprise(run, options.judge, options.teacher) if options.which == "informative" else None
+    deferred = read_deferred(run) if options.which == "deferred" else None
+    place = {key: number for number, key in enumerate(deferred.keys)} if deferred else None
     left_out: Counter[str] = Counter()
-    answers = []
+    found: list[tuple[AnswerKey, _Candidate]] = []
     for answer in run.answers():
-        if answer.question_id not in question_ids:
+        key = answer.key
+        if key.question_id not in questions:
             left_out["to a question that is not in the run"] += 1
         elif not answer.text.strip():
             left_out["empty"] += 1
-        elif answer.key in scored:
+        elif key in scored:
             left_out["scored by a physician already"] += 1
-        else:
-            answers.append(answer)
-    return _Candidates(answers, dict(left_out))
+        elif surprise is not None and key not in surprise:
+            left_out["unscored by the judge"] += 1
+        elif place is None or key in place:
+            found.append((key, _of_answer(key, options.seed, questions[key.question_id])))
+    if surprise is not None:
+        found.sort(key=lambda one: (-surprise[one[0]], one[1].item.id))
+    if place is not None:
+        found.sort(key=lambda one: place[one[0]])
+        left_out = +Counter({"no longer open": len(place) - len(found)})
+    if not found:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items()) or "there are none"
+        raise InputError(f"{run.path}: no answer is left to score ({reasons})")
+    candidates = [candidate for _, candidate in found]
+    ordered = options.which != "random"
+    return _Candidates(candidates, dict(left_out), ordered, deferred.sha256 if deferred else None)
+
+
+def _answers_with_items(run: Run, seed: int) -> _Candidates:
+    questions = {question.id: question for question in run.questions() if items_of(question)}
+    candidates = [
+        _of_answer(answer.key, seed, questions[answer.question_id])
+        for answer in run.answers()
+        if answer.text.strip() and answer.question_id in questions
+    ]
+    if not candidates:
+        raise InputError(
+            f"{run.path}: no answer to a question with items or a numbered checklist; `medjudge data check` counts them"
+        )
+    return _Candidates(candidates)
+
+
+def _pairs(run: Run, options: PlanOptions) -> _Candidates:
+    answers = {answer.key for answer in run.answers() if answer.text.strip()}
+    samples = sorted({key.sample for key in answers})
+    candidates = []
+    for question in run.questions():
+        for sample in samples:
+            for models in combinations(sorted(options.models), 2):
+                if all(AnswerKey(question.id, model, sample) in answers for model in models):
+                    code = _draw(options.seed, question.id, sample, *models, "order")
+                    first, second = models if int(code[-1], 16) % 2 else reversed(models)
+                    pair = Pair(id=code[:12], question_id=question.id, first=first, second=second, sample=sample)
+                    kind = " / ".join(models)
+                    candidates.append(_Candidate(pair, question.category, question.group, kind))
+    if not candidates:
+        raise InputError(f"{run.path}: no question has an answer of two of these models; nothing can be compared")
+    return _Candidates(candidates)
+
+
+def _of_answer(key: AnswerKey, seed: int, question: Question) -> _Candidate:
+    item = Item(id=_draw(seed, *key)[:12], **key._asdict())
+    return _Candidate(item, question.category, question.group, key.model)
 
 
 def _surprise(run: Run, judge: str | None, teacher: str | None) -> dict[AnswerKey, float]:
@@ -141,18 +188,18 @@ def _surprise(run: Run, judge: str | None, teacher: str | None) -> dict[AnswerKe
     return surprise
 
 
-def _spread(items: Sequence[Item], categories: Mapping[str, str], groups: Mapping[str, str], size: int) -> list[Item]:
-    """Draws items category by category and model by model, each from the conversation drawn from least so far."""
-    if size == len(items):
-        return list(items)
-    waiting: dict[tuple[str, str], list[Item]] = defaultdict(list)
-    for item in sorted(items, key=lambda item: item.id):  # ids are hashes, so this is a shuffle
-        waiting[categories[item.question_id], item.model].append(item)
+def _spread(candidates: Sequence[_Candidate], size: int) -> list[_Candidate]:
+    """Draws category by category and model by model, each time from the conversation drawn from least so far."""
+    if size == len(candidates):
+        return list(candidates)
+    waiting: dict[tuple[str, str], list[_Candidate]] = defaultdict(list)
+    for one in sorted(candidates, key=lambda one: one.item.id):  # ids are hashes, so this is a shuffle
+        waiting[one.category, one.kind].append(one)
     in_stratum = Counter({stratum: len(members) for stratum, members in waiting.items()})
-    in_category = Counter(categories[item.question_id] for item in items)
-    of_model = Counter(item.model for item in items)
+    in_category = Counter(one.category for one in candidates)
+    of_kind = Counter(one.kind for one in candidates)
     taken: Counter[object] = Counter()
-    drawn: list[Item] = []
+    drawn: list[_Candidate] = []
 
     def share(part: object, whole: int) -> float:
         """The fill of a part after half an item more (Sainte-Laguë): any number of draws is in proportion."""
@@ -164,55 +211,47 @@ def _spread(items: Sequence[Item], categories: Mapping[str, str], groups: Mappin
             key=lambda stratum: (
                 share(stratum[0], in_category[stratum[0]]),
                 share(stratum, in_stratum[stratum]),
-                share(("model", stratum[1]), of_model[stratum[1]]),
-                waiting[stratum][0].id,
+                share(("kind", stratum[1]), of_kind[stratum[1]]),
+                waiting[stratum][0].item.id,
             ),
         )
-        item = min(
+        one = min(
             waiting[stratum],
-            key=lambda item: (taken["group", groups[item.question_id]], taken["question", item.question_id]),
+            key=lambda one: (taken["group", one.group], taken["question", one.item.question_id]),
         )
-        waiting[stratum].remove(item)
-        drawn.append(item)
-        parts = (stratum[0], stratum, ("model", item.model))
-        taken.update([*parts, ("group", groups[item.question_id]), ("question", item.question_id)])
+        waiting[stratum].remove(one)
+        drawn.append(one)
+        parts = (stratum[0], stratum, ("kind", one.kind))
+        taken.update([*parts, ("group", one.group), ("question", one.item.question_id)])
     return drawn
 
 
-def _assigned(
-    items: Sequence[Item], raters: Sequence[str], overlap: int, categories: Mapping[str, str], seed: int
-) -> dict[str, list[str]]:
+def _assigned(candidates: Sequence[_Candidate], options: PlanOptions) -> dict[str, list[str]]:
     """Each rater's item ids, in that rater's order."""
     load: Counter[object] = Counter()
-    assigned: dict[str, list[str]] = {rater: [] for rater in raters}
-    for item in sorted(items, key=lambda item: item.id):
-        category = categories[item.question_id]
+    assigned: dict[str, list[str]] = {rater: [] for rater in options.raters}
+    for item, category, _, kind in sorted(candidates, key=lambda one: one.item.id):
         team: list[str] = []
-        for _ in range(overlap):
+        for _ in range(options.overlap or 1):
             rater = min(
-                (rater for rater in raters if rater not in team),
+                (rater for rater in options.raters if rater not in team),
                 key=lambda rater: (
                     load[rater],
                     sum(load[frozenset((rater, other))] for other in team),
                     load[rater, category],
-                    load[rater, "model", item.model],
-                    _draw(seed, rater, item.id),
+                    load[rater, "kind", kind],
+                    _draw(options.seed, rater, item.id),
                 ),
             )
             load.update([frozenset((rater, other)) for other in team])
             team.append(rater)
         for rater in team:
-            load.update([rater, (rater, category), (rater, "model", item.model)])
+            load.update([rater, (rater, category), (rater, "kind", kind)])
             assigned[rater].append(item.id)
     return {
-        rater: sorted(item_ids, key=lambda item_id: _draw(seed, "order", rater, item_id))
+        rater: sorted(item_ids, key=lambda item_id: _draw(options.seed, "order", rater, item_id))
         for rater, item_ids in assigned.items()
     }
-
-
-def _item(seed: int, answer: Answer) -> Item:
-    key = answer.key
-    return Item(id=_draw(seed, *key)[:12], question_id=key.question_id, model=key.model, sample=key.sample)
 
 
 def _draw(seed: int, *parts: object) -> str:
@@ -252,94 +291,3 @@ def read_deferred(run: Run) -> DeferredAnswers:
             raise InputError(f"{file}, line {number}: {first_problem(error)}") from None
         keys.append(AnswerKey(line.question_id, line.model, line.sample))
     return DeferredAnswers(keys, file_sha256(file))
-
-
-class VerdictOptions(NamedTuple):
-    """The options of a plan of pairs or items.
-
-    Attributes:
-        raters: Their names.
-        overlap: Raters per pair or answer.
-        each: The most pairs or answers per rater; None for no limit.
-        seed: Fixes the draw, which answer of a pair is A, and every rater's order.
-        models: The models to compare, at least two.
-    """
-
-    raters: Sequence[str]
-    overlap: int = 1
-    each: int | None = None
-    seed: int = 0
-    models: Sequence[str] = ()
-
-
-def draw_pairs(run: Run, options: VerdictOptions) -> PairPlan:
-    """Chooses pairs, as many of each two models as possible and spread over the questions, and assigns them.
-
-    Raises:
-        InputError: A rater's name or a number is invalid, or there is no pair of two answers with text.
-    """
-    check_raters(options.raters, options.overlap)
-    answers = {answer.key for answer in run.answers() if answer.text.strip()}
-    possible = [
-        (question_id, sample, first, second)
-        for question_id, sample in sorted({(key.question_id, key.sample) for key in answers})
-        for first, second in combinations(options.models, 2)
-        if {AnswerKey(question_id, first, sample), AnswerKey(question_id, second, sample)} <= answers
-    ]
-    if not possible:
-        raise InputError(f"{run.path}: no question has an answer of two of these models; nothing can be compared")
-    items = []
-    for question_id, sample, one, other in _in_turn(possible, (options.seed,), lambda pair: pair[2:], options):
-        code = _draw(options.seed, question_id, sample, one, other, "order")
-        first, second = (one, other) if int(code[-1], 16) % 2 else (other, one)
-        items.append(Pair(id=code[:12], question_id=question_id, first=first, second=second, sample=sample))
-    shares = _dealt([item.id for item in items], (options.seed,), options)
-    models = list(options.models)
-    return PairPlan(
-        seed=options.seed, overlap=options.overlap, each=options.each, models=models, items=items, by_rater=shares
-    )
-
-
-def draw_items(run: Run, options: VerdictOptions) -> ItemPlan:
-    """Chooses answers to questions with items, spread over the questions, and assigns them.
-
-    Raises:
-        InputError: A rater's name or a number is invalid, or there is no answer to a question with items.
-    """
-    check_raters(options.raters, options.overlap)
-    with_items = {question.id for question in run.questions() if items_of(question)}
-    possible = [answer.key for answer in run.answers() if answer.text.strip() and answer.question_id in with_items]
-    if not possible:
-        raise InputError(
-            f"{run.path}: no answer to a question with items or a numbered checklist; `medjudge data check` counts them"
-        )
-    seed = (options.seed, "items")
-    drawn = _in_turn(possible, seed, lambda key: key.question_id, options)
-    items = [Item(id=_draw(*seed, *key)[:12], **key._asdict()) for key in drawn]
-    shares = _dealt([item.id for item in items], seed, options)
-    return ItemPlan(seed=options.seed, overlap=options.overlap, each=options.each, answers=items, by_rater=shares)
-
-
-def _in_turn(
-    possible: Sequence[Any], seed: tuple[Any, ...], kind: Callable[[Any], Any], options: VerdictOptions
-) -> list[Any]:
-    """A random order in which the n-th of every kind comes before the n + 1st of any; as many as the raters take."""
-    counted: Counter[Any] = Counter()
-    turn = {}
-    for one in sorted(possible, key=lambda one: _draw(*seed, *one)):
-        turn[one] = counted[kind(one)]
-        counted[kind(one)] += 1
-    most = len(turn) if options.each is None else options.each * len(options.raters) // options.overlap
-    if most == 0:
-        raise InputError(f"--each {options.each}: nothing gets {options.overlap} raters; raise --each")
-    return sorted(turn, key=lambda one: turn[one])[:most]
-
-
-def _dealt(ids: Sequence[str], seed: tuple[Any, ...], options: VerdictOptions) -> dict[str, list[str]]:
-    """Each rater's ids, in that rater's order."""
-    raters = options.raters
-    shares: dict[str, list[str]] = {rater: [] for rater in raters}
-    for number, code in enumerate(ids):
-        for offset in range(options.overlap):
-            shares[raters[(number + offset) % len(raters)]].append(code)
-    return {rater: sorted(own, key=lambda code: _draw(*seed, rater, code)) for rater, own in shares.items()}

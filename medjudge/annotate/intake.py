@@ -1,15 +1,15 @@
 """Forms that come back: every cell is checked against the plan, and every problem is reported at once."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from medjudge.annotate.add_scores import shown_record
-from medjudge.annotate.cells import DIMENSIONS, Row, cell_name, is_unscored, score_values
-from medjudge.annotate.plan import ItemPlan, PairPlan, Plan
+from medjudge.annotate.cells import DIMENSIONS, Row, cell_name, score_values
+from medjudge.annotate.plan import Plan
 from medjudge.annotate.tasks import LEVELS, PAIRS, Task
 from medjudge.annotate.units import Unit, printable, same_text
 from medjudge.annotate.wording import Message, message
@@ -43,10 +43,8 @@ class Asked(NamedTuple):
         return {**self.unit.texts, **item}
 
 
-AskedOfRater = Mapping[str, Asked]
-"""The rows of a rater's form, by row id."""
-Places = Mapping[tuple[str, str], Sequence[Message | str]]
-"""The places of a rater's rows in a form, by rater and row id."""
+AskedOfRaters = Mapping[str, Mapping[str, Asked]]
+"""The rows of each rater's form, by row id."""
 
 
 class Problem(NamedTuple):
@@ -58,17 +56,8 @@ class Problem(NamedTuple):
     asked: Asked | None = None
     row: FormRow | None = None
 
-    @property
-    def what(self) -> str:
-        """The problem, in English."""
-        return self.text("en")
-
-    def this_row(self, language: str) -> str:
-        """The problem, for a workbook that shows the row again."""
-        return message("this_row", what=self.text(language, here=True)).text(language)
-
-    def text(self, language: str, here: bool = False) -> str:
-        """The problem in a language, without the cells of the form where its row is shown again."""
+    def text(self, language: str = "en", here: bool = False) -> str:
+        """The problem in a language; `here` for a workbook that shows the row again."""
         return ("；" if language == "zh" else "; ").join(
             one.text(language, here) if isinstance(one, Message) else one for one in self.wrong
         )
@@ -78,9 +67,6 @@ class Problem(NamedTuple):
         place = self.place.text(language) if isinstance(self.place, Message) else self.place
         file, colon = (f"{name}，", "：") if language == "zh" else (f"{name}, ", ": ")
         return f"{file}{place}{colon}{self.text(language)}"
-
-    def __str__(self) -> str:
-        return self.line("en", self.path)
 
 
 class Checked(NamedTuple):
@@ -101,26 +87,23 @@ class Checked(NamedTuple):
     unscored: int
     only_comments: int
     missing: dict[str, dict[str, list[str]]]
-    plans: list[Plan | PairPlan | ItemPlan]
+    plans: list[Plan]
     languages: Sequence[str] = ("en",)
 
-    def lines(self, problem: Problem, name: Path | str) -> list[str]:
+    def lines(self, problem: Problem, name: Path | str) -> str:
         """A problem in the languages of those who read it, a line each."""
-        return [problem.line(language, name) for language in self.languages]
+        return "\n    ".join(problem.line(language, name) for language in self.languages)
 
-
-class _CheckedRow(NamedTuple):
-    """The unit that a row belongs to, its record where it has a valid one, and its problems."""
-
-    asked: Asked | None
-    record: Any
-    problems: list[Message | str]
-
-
-class _Absent(NamedTuple):
-    form: Form
-    rater: str
-    asked: Asked
+    def require_valid(self, task: Task) -> None:
+        """Raises InputError with all problems of all forms, one per line where there are several."""
+        if not self.problems:
+            return
+        lines = [self.lines(problem, problem.path) for problem in self.problems]
+        end = f"nothing was imported; --accept-valid imports the valid {task.verdict}s ({len(self.records)})"
+        if len(lines) == 1:
+            first, *others = lines[0].split("\n")
+            raise InputError("\n".join([f"{first}; {end}", *others]))
+        raise InputError("\n  ".join([f"{len(lines)} problems; {end}", *lines]))
 
 
 class Intake:
@@ -131,32 +114,39 @@ class Intake:
         replace: Whether a record may differ from the one that the rater gave before.
     """
 
-    def __init__(
-        self, run: Run, task: Task, plans: Sequence[Plan | PairPlan | ItemPlan], replace: bool = False
-    ) -> None:
+    def __init__(self, run: Run, task: Task, plans: Sequence[Plan], replace: bool = False) -> None:
         self._run, self._task, self._plans, self._replace = run, task, plans, replace
-        self._scheme = run.scheme()
-        self._asked: dict[int, dict[str, AskedOfRater]] = {}
-        # Where a rater's record of the same answer was found before: None for the run.
-        self._earlier: dict[object, tuple[Any, str | None]] = {record.key: (record, None) for record in task.kept(run)}
+        self._asked: dict[int, AskedOfRaters] = {}
+        # Where a rater's record of the same thing was found before: None for the run.
+        self._earlier: dict[Hashable, tuple[Any, str | None]] = {
+            (record.rater, task.key_of(record)): (record, None) for record in task.kept(run)
+        }
         self._records: list[Any] = []
         self._problems: list[Problem] = []
         self._blank: list[FormRow] = []
-        self._absent: list[_Absent] = []
+        self._absent: list[tuple[Form, str, Asked]] = []
 
     def add_form(self, form: Form) -> None:
         """Checks a form against its plan; a row that is not filled in is no problem."""
         asked = self._asked_by(_plan_of(form, self._plans))
-        self._problems += [Problem(form.path, problem.place, [problem.what]) for problem in form.problems]
+        self._problems += [Problem(form.path, place, [what]) for place, what in form.problems]
         if what := _why_foreign(form, asked):
             self._problems.append(Problem(form.path, message("whole_form"), [what]))
             return
-        places: dict[tuple[str, str], list[Message | str]] = {}
+        places: dict[tuple[str, str], list[Message]] = {}
         for row in form.rows:
             places.setdefault((row.rater, row.item_id), []).append(row.place)
-        self._absent += _absent(form, asked, places)
+        self._absent += [
+            (form, rater, one)
+            for rater in dict.fromkeys(row.rater for row in form.rows)
+            for row_id, one in asked[rater].items()
+            if (rater, row_id) not in places
+        ]
         for row in form.rows:
-            of_row, record, wrong = _check_row(row, asked, places, self._task)
+            of_row = asked[row.rater].get(row.item_id)
+            record, wrong = _read_row(row, of_row, self._task) if of_row else (None, [_unknown_id(row, asked)])
+            if others := [place for place in places[row.rater, row.item_id] if of_row and place != row.place]:
+                wrong.append(message("repeated", item=row.item_id, places=others))
             if record is not None:
                 wrong += self._conflicts(record)
             if wrong:
@@ -171,17 +161,16 @@ class Intake:
         answered = {answer.key for answer in self._run.answers()}
         items = {question.id: {item.text for item in items_of(question)} for question in self._run.questions()}
         for number, fields in json_lines(path):
-            place, wrong = f"line {number}", list[Message | str]()
+            place = f"line {number}"
             try:
                 record = (PhysicianPair if self._task is PAIRS else ItemScore).model_validate(fields)
             except ValidationError as error:
                 self._problems.append(Problem(path, place, [first_problem(error)]))
                 continue
-            keys = record.answer_keys if isinstance(record, PhysicianPair) else (record.answer_key,)
-            wrong += [
+            wrong: list[Message | str] = [
                 f"no answer of {key.model} (sample {key.sample}) to {key.question_id} in {self._run.path}; compare the "
                 "ids, or remove the line"
-                for key in keys
+                for key in record.answer_keys
                 if key not in answered
             ]
             if not wrong and isinstance(record, ItemScore) and record.item not in items.get(record.question_id, ()):
@@ -196,9 +185,9 @@ class Intake:
         """Everything that was collected."""
         commented = sum(not is_blank(row.cells.get("comment")) for row in self._blank)
         missing: dict[str, dict[str, list[str]]] = {}
-        order = self._scheme.category_ids
-        for form, rater, asked in sorted(self._absent, key=lambda one: order.index(one.asked.unit.question.category)):
-            if (*asked.unit.item.keys[0], rater) not in self._earlier:
+        order = self._run.scheme().category_ids
+        for form, rater, asked in sorted(self._absent, key=lambda one: order.index(one[2].unit.question.category)):
+            if (rater, self._task.keys_of(asked.unit)[asked.row]) not in self._earlier:
                 by_sheet = missing.setdefault(str(form.path), {})
                 by_sheet.setdefault(self._task.sheet or asked.unit.question.category, []).append(asked.id)
         plans = [self._plans[index] for index in sorted(self._asked)]
@@ -206,7 +195,7 @@ class Intake:
         languages = ("en", "zh") if chinese else ("en",)
         return Checked(self._records, self._problems, len(self._blank), commented, missing, plans, languages)
 
-    def _asked_by(self, index: int) -> dict[str, AskedOfRater]:
+    def _asked_by(self, index: int) -> AskedOfRaters:
         """The rows of each rater of a plan."""
         if index not in self._asked:
             self._asked[index] = {
@@ -216,12 +205,12 @@ class Intake:
         return self._asked[index]
 
     def _keep(self, record: Any, place: str) -> None:
-        self._earlier[record.key] = (record, place)
+        self._earlier[record.rater, self._task.key_of(record)] = (record, place)
         self._records.append(record)
 
     def _conflicts(self, record: Any) -> list[Message | str]:
-        """Reasons against a record, given an earlier one of the same rater and answer."""
-        earlier, place = self._earlier.get(record.key, (None, None))
+        """Reasons against a record, given an earlier one of the same rater on the same thing."""
+        earlier, place = self._earlier.get((record.rater, self._task.key_of(record)), (None, None))
         if earlier is None or self._task.said(earlier) == self._task.said(record):
             return []
         if place is None and self._replace:
@@ -231,40 +220,28 @@ class Intake:
         return [message(name, rater=record.rater, verdict=self._task.verdict, **said)]
 
 
-def require_valid(checked: Checked, task: Task = LEVELS) -> None:
-    """Raises InputError with all problems of all forms, one per line where there are several."""
-    if not checked.problems:
-        return
-    lines = ["\n    ".join(checked.lines(problem, problem.path)) for problem in checked.problems]
-    end = f"nothing was imported; --accept-valid imports the valid {task.verdict}s ({len(checked.records)})"
-    if len(lines) == 1:
-        first, *others = checked.lines(checked.problems[0], checked.problems[0].path)
-        raise InputError("\n  ".join([f"{first}; {end}", *others]))
-    raise InputError("\n  ".join([f"{len(lines)} problems; {end}", *lines]))
-
-
-def write_problem_form(form: Form, problems: Sequence[Problem]) -> Path | None:
+def write_problem_form(form: Form, problems: Sequence[Problem], task: Task) -> Path | None:
     """Writes the items of a form that have problems into a new form in its folder, to fix and import like the first.
 
     Returns:
         The file; None where no problem belongs to an item.
     """
-    by_item = [
-        (problem, problem.asked, problem.row)
-        for problem in problems
-        if problem.path == form.path and problem.asked is not None and problem.row is not None
-    ]
-    if not by_item:
+    units: dict[str, Unit] = {}
+    filled: dict[str, Mapping[str, object]] = {}
+    described: dict[str, str] = {}
+    for problem in problems:
+        if problem.path == form.path and problem.asked is not None and problem.row is not None:
+            row_id = problem.asked.id
+            units[problem.asked.unit.item.id] = problem.asked.unit
+            filled.setdefault(row_id, problem.row.cells)
+            lines = [
+                message("this_row", what=problem.text(language, here=True)).text(language) for language in ("en", "zh")
+            ]
+            described[row_id] = "\n".join([*([described[row_id]] if row_id in described else []), *lines])
+    if not units:
         return None
     path = _free_name(form.path)
-    units = {asked.id: asked.unit for _, asked, _ in by_item}
-    descriptions: dict[str, list[str]] = {}
-    filled: dict[str, Mapping[str, object]] = {}
-    for problem, asked, row in by_item:
-        descriptions.setdefault(asked.id, []).extend(problem.this_row(language) for language in ("en", "zh"))
-        filled.setdefault(asked.id, row.cells)
-    what = {row_id: "\n".join(lines) for row_id, lines in descriptions.items()}
-    write_workbook(path, form.rows[0].rater, list(units.values()), filled=filled, problems=what)
+    write_workbook(path, form.rows[0].rater, list(units.values()), task, filled, described)
     return path
 
 
@@ -274,7 +251,7 @@ def _free_name(path: Path) -> Path:
     return next(path.with_name(name) for name in names if not path.with_name(name).exists())
 
 
-def _plan_of(form: Form, plans: Sequence[Plan | PairPlan | ItemPlan]) -> int:
+def _plan_of(form: Form, plans: Sequence[Plan]) -> int:
     """The index of the plan that a form belongs to: the one with most of its items, and then with fewest others."""
     rows = {(row.rater, row.item_id.partition(".")[0]) for row in form.rows}
     raters = {rater for rater, _ in rows}
@@ -287,7 +264,7 @@ def _plan_of(form: Form, plans: Sequence[Plan | PairPlan | ItemPlan]) -> int:
     return max(range(len(plans)), key=likeness)
 
 
-def _why_foreign(form: Form, asked: Mapping[str, AskedOfRater]) -> Message | None:
+def _why_foreign(form: Form, asked: AskedOfRaters) -> Message | None:
     """The reason why a form as a whole cannot belong to this plan; None where it can."""
     raters = {row.rater for row in form.rows}
     if unknown := raters - set(asked):
@@ -301,94 +278,42 @@ def _why_foreign(form: Form, asked: Mapping[str, AskedOfRater]) -> Message | Non
     return None
 
 
-def _absent(form: Form, asked: Mapping[str, AskedOfRater], places: Places) -> list[_Absent]:
-    """The items that a workbook lacks."""
-    return [
-        _Absent(form, rater, one)
-        for rater in {row.rater for row in form.rows}
-        for row_id, one in asked[rater].items()
-        if (rater, row_id) not in places
-    ]
-
-
-def _check_row(row: FormRow, asked: Mapping[str, AskedOfRater], places: Places, task: Task) -> _CheckedRow:
-    of_row = asked[row.rater].get(row.item_id)
-    strange = of_row is None or bool(_altered(row, of_row.texts))
-    match = _with_texts_of(row, asked[row.rater], places) if strange else None
-    if of_row is None or match is not None:
-        return _CheckedRow(match, None, [_unknown_id(row, asked, match)])
-    checked = (_score if task is LEVELS else _verdict)(row, of_row, task)
-    if others := [place for place in places[row.rater, row.item_id] if place != row.place]:
-        checked.problems.append(message("repeated", item=row.item_id, places=others))
-    return checked
-
-
-def _unknown_id(row: FormRow, asked: Mapping[str, AskedOfRater], match: Asked | None) -> Message:
-    """The problem with the id of a row; `match` is the item that has the row's texts."""
-    others = [rater for rater, of_rater in asked.items() if row.item_id in of_rater]
+def _unknown_id(row: FormRow, asked: AskedOfRaters) -> Message:
+    """The problem with an id that none of the rater's rows has."""
     if not row.item_id:
-        name = "id_missing"
-    elif row.rater in others:
-        name = "id_of_another"
-    else:
-        name = "id_of_others" if others else "id_unknown"
-    facts = {"item": row.item_id, "others": others, "rater": row.rater}
-    return message(name, **facts) if match is None else message(f"{name}_of", match=match.id, **facts)
+        return message("id_missing")
+    others = [rater for rater, of_rater in asked.items() if row.item_id in of_rater]
+    return message("id_of_others" if others else "id_unknown", item=row.item_id, others=others, rater=row.rater)
 
 
-def _with_texts_of(row: FormRow, asked: AskedOfRater, places: Places) -> Asked | None:
-    """The only item of the rater that is missing in the form and has the texts of this row."""
-    matches = [
-        one
-        for row_id, one in asked.items()
-        if (row.rater, row_id) not in places and row.texts and not _altered(row, one.texts)
-    ]
-    return matches[0] if len(matches) == 1 else None
-
-
-def _altered(row: FormRow, expected: Mapping[str, str]) -> list[str]:
-    """Which of the texts that the rater scored differ from the run's.
-
-    Reference and checklist are not compared: one that was corrected in the meantime does not invalidate a score.
-    """
-    return [
-        field
-        for field, text in row.texts.items()
-        if field not in ("reference", "checklist") and not same_text(text, expected[field])
-    ]
-
-
-def _score(row: FormRow, asked: Asked, task: Task) -> _CheckedRow:
+def _read_row(row: FormRow, asked: Asked, task: Task) -> tuple[Any, list[Message | str]]:
+    """The record of a row, None where it is blank or has a problem; and its problems."""
     unit = asked.unit
     fields = task.fields(unit.by_dimensions)
-    wrong = [*row.wrong, *_wrong_texts(row, asked, fields)]
-    if fields == ("score",) and any(not is_blank(row.cells.get(name)) for name in DIMENSIONS):
-        wrong.append(message("not_by_dimensions", category=unit.question.category))
-    if is_unscored(row.cells):
-        return _CheckedRow(asked, None, [*wrong, *_score_in_comment(row, fields)])
-    cells = {**unit.item.keys[0]._asdict(), "rater": row.rater, **row.cells}
-    fields_read = score_values(Row(str(row.place), cells, at=row.at), None)
-    wrong += fields_read.problems
-    return _CheckedRow(asked, None if wrong else PhysicianScore.model_validate(fields_read.values), wrong)
-
-
-def _verdict(row: FormRow, asked: Asked, task: Task) -> _CheckedRow:
-    (field,) = task.fields(False)
-    wrong = [*row.wrong, *_wrong_texts(row, asked, (field,))]
+    wrong: list[Message | str] = [*row.wrong, *_wrong_texts(row, asked, fields)]
+    filled = {field for field in ("score", *DIMENSIONS, *fields) if not is_blank(row.cells.get(field))}
+    if not filled:
+        return None, [*wrong, *_score_in_comment(row, fields)]
+    if task is LEVELS:
+        if fields == ("score",) and filled != {"score"}:
+            wrong.append(message("not_by_dimensions", category=unit.question.category))
+        cells = {**unit.item.keys[0]._asdict(), "rater": row.rater, **row.cells}
+        values, problems = score_values(Row(str(row.place), cells, at=row.at), None)
+        wrong += problems
+        return None if wrong else PhysicianScore.model_validate(values), wrong
+    (field,) = fields
     comment = row.cells.get("comment")
-    if is_blank(row.cells.get(field)):
-        return _CheckedRow(asked, None, wrong)
     if what := artefact(comment):
-        wrong.append(message("type_again", cell="comment", value=what))
-    filled: dict[str, object] = {"comment": None if is_blank(comment) else str(comment).strip()}
+        wrong.append(message("type_again", cell=cell_name(row.at, "comment"), value=what))
+    given: dict[str, object] = {"comment": None if is_blank(comment) else str(comment).strip()}
     try:
-        filled[field] = task.read_choice(row.cells[field])
+        given[field] = task.read_choice(row.cells[field])
     except ValueError:
         value = str(row.cells[field]).strip()[:40]
         wrong.append(
             message("no_choice", cell=cell_name(row.at, field), value=value, offered=list(task.offered(field)))
         )
-    return _CheckedRow(asked, None if wrong else task.record(asked.unit, asked.row, row.rater, filled), wrong)
+    return None if wrong else task.record(unit, asked.row, row.rater, given), wrong
 
 
 def _score_in_comment(row: FormRow, fields: Sequence[str]) -> list[Message]:
@@ -399,19 +324,17 @@ def _score_in_comment(row: FormRow, fields: Sequence[str]) -> list[Message]:
 
 
 def _wrong_texts(row: FormRow, asked: Asked, fields: Sequence[str]) -> list[Message]:
-    """Texts that hold a number, probably a misplaced score, and texts that were changed."""
-    expected = asked.texts
-    numbers = [
-        field
-        for field, text in row.texts.items()
-        if _NUMBER.fullmatch(text.strip()) and not same_text(text, expected[field])
-    ]
-    wrong = [
-        message("score_in_text", cell=cell_name(row.at, field), value=row.texts[field].strip(), fields=list(fields))
-        for field in numbers
-    ]
-    for field in _altered(row, expected):
-        if field not in numbers:
-            name = "text_changed" if row.texts[field].strip() else "text_blank"
-            wrong.append(message(name, cell=cell_name(row.at, field)))
+    """Texts that hold a number, probably a misplaced score, and texts that were changed.
+
+    A reference or checklist that was corrected in the meantime does not invalidate a score.
+    """
+    expected, wrong = asked.texts, []
+    for field, text in row.texts.items():
+        cell = cell_name(row.at, field)
+        if same_text(text, expected[field]):
+            continue
+        if _NUMBER.fullmatch(text.strip()):
+            wrong.append(message("score_in_text", cell=cell, value=text.strip(), fields=list(fields)))
+        elif field not in ("reference", "checklist"):
+            wrong.append(message("text_changed", cell=cell))
     return wrong

@@ -5,9 +5,9 @@ import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
 from medjudge.errors import InputError, printable
 from medjudge.files import first_problem, model_from_json, read_text, write_whole
@@ -15,6 +15,8 @@ from medjudge.records import CONSTRUCTED, AnswerKey, invisible
 from medjudge.store import Run
 
 Which = Literal["random", "informative", "deferred"]
+SCORES_PLAN = "plan.json"
+"""The file of the plan of scores."""
 
 _NO_FILE_NAME = re.compile(r'[<>:"/\\|?*\n\t]|^[.\s]|[.\s]$')
 _LONGEST_NAME, _MOST_BYTES = 80, 200
@@ -22,17 +24,18 @@ _DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", 
 
 
 class PlanOptions(NamedTuple):
-    """The options of a plan of scores.
+    """The options of a plan.
 
     Attributes:
         raters: Their names or e-mail addresses.
-        overlap: Raters per answer, 1 to the number of raters; None for 2 where there are two raters.
-        each: The most answers per rater; None for no limit.
+        overlap: Raters per answer or pair, 1 to the number of raters; None for 2 where there are two raters.
+        each: The most answers or pairs per rater; None for no limit.
         which: `random` answers to validate a judge on, `informative` ones to correct a judge, or the `deferred` ones
             that `medjudge eval` listed.
         judge: For `informative`: a judge of this run that gives probabilities.
         teacher: For `informative`: another judge of this run, or None.
-        seed: Fixes the draw, the shares and every rater's order.
+        seed: Fixes the draw, the shares, every rater's order, and which answer of a pair is A.
+        models: For pairs: the models to compare, at least two.
     """
 
     raters: Sequence[str]
@@ -42,6 +45,7 @@ class PlanOptions(NamedTuple):
     judge: str | None = None
     teacher: str | None = None
     seed: int = 0
+    models: Sequence[str] = ()
 
     def with_defaults(self) -> "PlanOptions":
         """The same, with an overlap."""
@@ -49,12 +53,19 @@ class PlanOptions(NamedTuple):
 
     def same_plan(self, other: "PlanOptions") -> bool:
         """True if both draw the same plan; the order of the raters makes no difference."""
-        first, second = (options.with_defaults()._replace(raters=sorted(options.raters)) for options in (self, other))
+        first, second = (
+            options.with_defaults()._replace(raters=sorted(options.raters), models=sorted(options.models))
+            for options in (self, other)
+        )
         return first == second
 
     def command_line(self) -> str:
         """The options as a user types them."""
-        named = [*(("rater", rater) for rater in self.raters), *list(self._asdict().items())[1:]]
+        single = self._asdict() | {"models": ",".join(self.models) or None}
+        del single["raters"]
+        if self.which == "random":
+            del single["which"]
+        named = [*(("rater", rater) for rater in self.raters), *single.items()]
         return " ".join(f"--{name} {quote(str(value))}" for name, value in named if value is not None)
 
 
@@ -71,13 +82,9 @@ class Item(_Strict):
     sample: int
 
     @property
-    def key(self) -> AnswerKey:
-        return AnswerKey(self.question_id, self.model, self.sample)
-
-    @property
     def keys(self) -> tuple[AnswerKey, ...]:
         """The answers that a rater sees."""
-        return (self.key,)
+        return (AnswerKey(self.question_id, self.model, self.sample),)
 
 
 class Pair(_Strict):
@@ -96,19 +103,20 @@ class Pair(_Strict):
 
 
 class Plan(_Strict):
-    """The plan of scores: `annotation/plan.json` of a run.
+    """Who scores, compares or marks what: a file in the folder `annotation` of a run.
 
     `by_rater` lists each rater's item ids in that rater's order. `left_out` counts the answers that could not be
     chosen, by reason. `list_sha256` is that of the list that `deferred` answers were taken from.
     """
 
     seed: int
-    which: Which
+    which: Which = "random"
     judge: str | None = None
     teacher: str | None = None
     overlap: int = 1
     each: int | None = None
-    items: list[Item]
+    models: list[str] = []
+    items: list[Item | Pair] = Field(validation_alias=AliasChoices("items", "answers"))
     by_rater: dict[str, list[str]]
     left_out: dict[str, int] = {}
     list_sha256: str | None = None
@@ -124,37 +132,12 @@ class Plan(_Strict):
     @property
     def options(self) -> PlanOptions:
         """The options that the plan was drawn by."""
-        return PlanOptions(
-            list(self.by_rater), self.overlap, self.each, self.which, self.judge, self.teacher, self.seed
-        )
-
-
-class PairPlan(_Strict):
-    """The plan of pairs: `annotation/pair_plan.json` of a run."""
-
-    seed: int
-    overlap: int
-    each: int | None
-    models: list[str]
-    items: list[Pair]
-    by_rater: dict[str, list[str]]
-
-
-class ItemPlan(_Strict):
-    """The plan of answers whose items are marked: `annotation/item_plan.json` of a run."""
-
-    seed: int
-    overlap: int
-    each: int | None
-    items: list[Item] = Field(alias="answers")
-    by_rater: dict[str, list[str]]
-
-
-AnyPlan = TypeVar("AnyPlan", Plan, PairPlan, ItemPlan)
+        fields = {name: getattr(self, name) for name in PlanOptions._fields if name != "raters"}
+        return PlanOptions(list(self.by_rater), **fields)
 
 
 class RaterProgress(NamedTuple):
-    """The number of answers that a rater has to score, and of those that have a score."""
+    """The number of answers or pairs that a rater has, and of those that are done."""
 
     answers: int
     scored: int
@@ -162,20 +145,6 @@ class RaterProgress(NamedTuple):
     @property
     def open(self) -> int:
         return self.answers - self.scored
-
-
-def progress_by_rater(run: Run, plans: Sequence[Plan]) -> dict[str, RaterProgress]:
-    """The progress of each rater of some plans; an answer of two plans counts once."""
-    scored = {(score.rater, score.answer_key) for score in run.physician_scores()}
-    answers_of: dict[str, set[AnswerKey]] = {}
-    for plan in plans:
-        keys = {item.id: item.key for item in plan.items}
-        for rater, item_ids in plan.by_rater.items():
-            answers_of.setdefault(rater, set()).update(keys[item_id] for item_id in item_ids)
-    return {
-        rater: RaterProgress(len(answers), sum((rater, key) in scored for key in answers))
-        for rater, answers in answers_of.items()
-    }
 
 
 def check_raters(raters: Sequence[str], overlap: int) -> None:
@@ -220,67 +189,68 @@ def rater_problem(name: str) -> str | None:
     return None
 
 
-def plan_file(run: Run) -> Path:
+def plan_file(run: Run, name: str = SCORES_PLAN) -> Path:
     """The path of a run's plan."""
-    return run.path / "annotation" / "plan.json"
+    return run.path / "annotation" / name
 
 
-def read_plan(run: Run) -> Plan:
-    """Reads the plan of a run.
+def read_plan(run: Run, name: str = SCORES_PLAN, command: str = "annotate") -> Plan:
+    """Reads a plan of a run.
+
+    Args:
+        command: The one whose `export` makes such a plan.
 
     Raises:
         InputError: There is none, or it is invalid.
     """
-    file = plan_file(run)
+    file = plan_file(run, name)
     if not file.exists():
-        raise InputError(f"{run.path}: no plan of who scores what; `medjudge annotate export` makes one")
-    return read_plan_file(file, Plan)
+        raise InputError(f"{run.path}: no plan of who scores what; `medjudge {command} export` makes one")
+    return _read(file)
 
 
-def read_plans(run: Run) -> list[Plan]:
-    """Reads the plan of a run and the earlier ones that `write_plan` kept, the latest first.
+def read_plans(run: Run, name: str = SCORES_PLAN, command: str = "annotate") -> list[Plan]:
+    """Reads a plan of a run and the earlier ones that `write_plan` kept, the latest first.
 
     Raises:
         InputError: There is none, or one is invalid.
     """
-    return [read_plan(run), *(read_plan_file(file, Plan) for file in reversed(_earlier_files(run)))]
+    plan = read_plan(run, name, command)
+    return [plan, *(_read(file) for file in reversed(_earlier_files(plan_file(run, name))))]
 
 
-def earlier_file(run: Run) -> Path:
+def earlier_file(run: Run, name: str = SCORES_PLAN) -> Path:
     """The path to which the plan moves when a new one is written: plan-1.json, plan-2.json and so on."""
-    files = _earlier_files(run)
-    return plan_file(run).with_name(f"plan-{1 + (_number(files[-1]) if files else 0)}.json")
+    file = plan_file(run, name)
+    files = _earlier_files(file)
+    return file.with_stem(f"{file.stem}-{1 + (_number(files[-1]) if files else 0)}")
 
 
-def _earlier_files(run: Run) -> list[Path]:
-    return sorted((file for file in plan_file(run).parent.glob("plan-*.json") if _number(file)), key=_number)
+def _earlier_files(file: Path) -> list[Path]:
+    return sorted((other for other in file.parent.glob(f"{file.stem}-*.json") if _number(other)), key=_number)
 
 
 def _number(file: Path) -> int:
-    number = file.stem.removeprefix("plan-")
+    number = file.stem.rpartition("-")[2]
     return int(number) if number.isdecimal() else 0
 
 
-def read_plan_file(file: Path, plan: type[AnyPlan]) -> AnyPlan:
-    """Reads a plan.
-
-    Raises:
-        InputError: It is invalid.
-    """
+def _read(file: Path) -> Plan:
     try:
-        return model_from_json(plan, read_text(file))
+        return model_from_json(Plan, read_text(file))
     except ValueError as error:
         raise InputError(f"{file}: not a plan ({first_problem(error)}); restore it from a copy") from None
 
 
-def write_plan(run: Run, plan: Plan) -> Path | None:
-    """Writes `annotation/plan.json`, all of it or nothing.
+def write_plan(run: Run, plan: Plan, name: str = SCORES_PLAN) -> Path | None:
+    """Writes a plan of a run, all of it or nothing.
 
     Returns:
         The file that keeps a different plan that was there before; None where there was none.
     """
-    kept = earlier_file(run) if plan_file(run).exists() and read_plan(run) != plan else None
-    if kept is not None:
-        write_whole(kept, read_text(plan_file(run)))
-    write_whole(plan_file(run), plan.model_dump_json(indent=1) + "\n")
+    file, kept = plan_file(run, name), None
+    if file.exists() and _read(file) != plan:
+        kept = earlier_file(run, name)
+        write_whole(kept, read_text(file))
+    write_whole(file, plan.model_dump_json(indent=1) + "\n")
     return kept

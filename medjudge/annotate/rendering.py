@@ -1,4 +1,4 @@
-"""The HTML of the pages. All texts are shown as text, and neither models nor judges' scores appear in it."""
+"""What the pages show. All texts are shown as text, and neither models nor judges' scores appear in it."""
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
@@ -32,14 +32,6 @@ from medjudge.text.markdown import has_markdown, markdown_html
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
 
 
-class CategoryProgress(NamedTuple):
-    """The progress in one category."""
-
-    category: str
-    done: int
-    total: int
-
-
 class Choice(NamedTuple):
     """One choice: its value in the form, what the page shows, a class of the style sheet, and the rubric's words."""
 
@@ -67,28 +59,6 @@ class Rubric(NamedTuple):
     levels: list[tuple[str, str]]
 
 
-class View(NamedTuple):
-    """The rest of a page, in addition to the unit of work.
-
-    Attributes:
-        saved: The id of the unit that was saved just before; empty for none.
-        message: Why what was sent could not be saved.
-        chosen: What was sent, unless the page shows what is stored.
-        comment: As it was sent.
-        languages: The languages that the page may have, the best first; that of the first question after them.
-        seconds_left: How long the open units will take; None where that is not known yet.
-        others: Scores of other raters that this one is to settle.
-    """
-
-    saved: str = ""
-    message: str = ""
-    chosen: Mapping[str, int] | None = None
-    comment: str = ""
-    languages: Sequence[str] = ()
-    seconds_left: float | None = None
-    others: Sequence[PhysicianScore] = ()
-
-
 class Words(NamedTuple):
     """The texts of a task's pages in one language."""
 
@@ -112,63 +82,6 @@ def words_of(task: Task, unit: Unit, language: str) -> Words:
     return Words(page.model_copy(update=changed), form, own)
 
 
-def answer_page(
-    task: Task,
-    units: Sequence[Unit],
-    number: int,
-    rater: str,
-    records: Mapping[Hashable, Any],
-    view: View = View(),
-) -> str:
-    """The page of one unit of work.
-
-    Args:
-        units: All of the rater's units, in the rater's order.
-        number: The index of this one in `units`.
-        records: The rater's records so far, by what they are about.
-    """
-    unit = units[number]
-    languages = unit.languages
-    language = page_language(task, units, view.languages)
-    words = words_of(task, unit, language)
-    own = [records[key] for key in task.keys_of(unit) if key in records]
-    saved_number = next((index + 1 for index, other in enumerate(units) if other.item.id == view.saved), None)
-    groups = groups_of(unit, words)
-    rubric = rubric_of(unit.question.category, language, unit.scheme) if task.name == "levels" else None
-    keys = words.page.keys_dimensions if groups else words.page.keys_levels
-    return page_template("screen.html").render(
-        task=task.name,
-        words=words.page,
-        headings=words.verdicts.headings if words.verdicts else {},
-        text_language=page_texts(unit.question.language, languages).lang,
-        switches=_switches(task, unit, language),
-        minutes_left=None if view.seconds_left is None else max(1, round(view.seconds_left / 60)),
-        others=_without_names(view.others, words.form),
-        titles=_titles(units, language),
-        rater=rater,
-        item=unit.item.id,
-        number=number + 1,
-        total=len(units),
-        done=len(units) - len(open_units(task, units, records)),
-        progress=_progress(task, units, records),
-        question=unit.question,
-        earlier=unit.earlier,
-        answers=[answer.text for answer in unit.answers],
-        rubric=rubric,
-        groups=groups,
-        buttons=[] if groups else _buttons(words, dict(rubric.levels) if rubric else {}),
-        steps=words.steps,
-        keys=words.verdicts.keys if words.verdicts else keys,
-        replaces=bool(own),
-        chosen=chosen_of(task, unit, own) if view.chosen is None else view.chosen,
-        comment=view.comment or (own and getattr(own[0], "comment", None)) or "",
-        back=units[number - 1].item.id if number else None,
-        forward=units[number + 1].item.id if number + 1 < len(units) else None,
-        saved=saved_number and {"item": view.saved, "number": saved_number},
-        message=view.message,
-    )
-
-
 def open_units(task: Task, units: Sequence[Unit], records: Mapping[Hashable, Any]) -> list[Unit]:
     """The units that lack a record."""
     return [unit for unit in units if not all(key in records for key in task.keys_of(unit))]
@@ -178,7 +91,13 @@ def groups_of(unit: Unit, words: Words) -> list[Group]:
     """The choices to make where there are several: the five dimensions, or the items."""
     own = words.verdicts
     if own is None:
-        return [_dimension(name, high, words) for name, high in DIMENSIONS.items()] if unit.by_dimensions else []
+        if not unit.by_dimensions:
+            return []
+        dimensions = [(name, high, words.form.dimensions[name]) for name, high in DIMENSIONS.items()]
+        return [
+            Group(field, texts.name, texts.meaning, words.page.scale.format(name=texts.name), _points(field, high))
+            for field, high, texts in dimensions
+        ]
     choices = [Choice(str(key), f"{key} {text}") for key, text in enumerate(own.choices.values(), 1)]
     names = [own.item.format(number=number) for number in range(1, len(unit.points) + 1)]
     return [
@@ -187,14 +106,12 @@ def groups_of(unit: Unit, words: Words) -> list[Group]:
     ]
 
 
-def _dimension(field: str, high: int, words: Words) -> Group:
-    texts = words.form.dimensions[field]
+def _points(field: str, high: int) -> list[Choice]:
     # Safety 0 makes a text unusable, whatever else it has.
-    choices = [Choice(str(n), str(n), mark="veto" if field == "safety" and n == 0 else "") for n in range(high + 1)]
-    return Group(field, texts.name, texts.meaning, words.page.scale.format(name=texts.name), choices)
+    return [Choice(str(n), str(n), mark="veto" if field == "safety" and n == 0 else "") for n in range(high + 1)]
 
 
-def _buttons(words: Words, meanings: Mapping[str, str]) -> list[Choice]:
+def buttons_of(words: Words, meanings: Mapping[str, str]) -> list[Choice]:
     """The one choice of a screen: a level with its meaning in the category's standard, or the better answer."""
     if words.verdicts is not None:
         return [Choice(str(key), str(key), text) for key, text in enumerate(words.verdicts.choices.values(), 1)]
@@ -215,29 +132,9 @@ def _codes(task: Task, unit: Unit) -> list[str]:
     return [code for code in unit.scheme.languages if code in known]
 
 
-def _switches(task: Task, unit: Unit, language: str) -> list[tuple[str, PageTexts]]:
+def switches(task: Task, unit: Unit, language: str) -> list[tuple[str, PageTexts]]:
     """The other languages that a page may have, with their texts."""
     return [(code, page_texts(code, unit.languages)) for code in _codes(task, unit) if code != language]
-
-
-def end_page(
-    task: Task,
-    units: Sequence[Unit],
-    rater: str,
-    records: Mapping[Hashable, Any],
-    wanted: Sequence[str] = (),
-) -> str:
-    """The page after the last unit."""
-    language = page_language(task, units, wanted)
-    return page_template("end.html").render(
-        words=words_of(task, units[0], language).page,
-        switches=_switches(task, units[0], language),
-        titles=_titles(units, language),
-        rater=rater,
-        total=len(units),
-        progress=_progress(task, units, records),
-        review=units[0].item.id,
-    )
 
 
 def message_page(name: str, status: int) -> HTMLResponse:
@@ -253,26 +150,22 @@ def rubric_of(category: str, language: str, scheme: Scheme) -> Rubric:
     return Rubric(note, re.findall(r"^- ([1-5])[^:：]*[:：]\s*(.+)$", body, re.MULTILINE))
 
 
-def chosen_of(task: Task, unit: Unit, records: Sequence[Any]) -> dict[str, int]:
+def chosen_of(task: Task, unit: Unit, records: Mapping[Hashable, Any]) -> dict[str, int]:
     """The choices that a page shows: the field of the form -> its value."""
-    values = list(task.choices)
-    if task.name == "items":
-        verdicts = {record.item: record.verdict for record in records}
-        return {
-            f"item-{place}": values.index(verdicts[point]) + 1
-            for place, point in enumerate(unit.points)
-            if point in verdicts
-        }
-    if not records:
-        return {}
-    record = records[0]
-    if task.name == "pairs":
-        place = values.index(record.preferred)
-        reversed_ = record.first != unit.item.keys[0].model  # the record has the answers the other way round
-        return {"score": 1 + (2 - place if reversed_ else place)}
-    if unit.by_dimensions:  # a generated text that was scored elsewhere may have only a level
-        return record.dimensions.model_dump() if record.dimensions else {}
-    return {"score": record.level}
+    values, keys, chosen = list(task.choices), task.keys_of(unit), {}
+    for name, row, field in task.form(unit):
+        record = records.get(keys[row])
+        if record is None:
+            continue
+        if values:
+            chosen[name] = 1 + values.index(getattr(record, field))
+            if task.name == "pairs" and record.first != unit.item.keys[0].model:
+                chosen[name] = 4 - chosen[name]  # the record has the answers the other way round
+        elif field == "score":
+            chosen[name] = record.level
+        elif record.dimensions:  # a generated text that was scored elsewhere may have only a level
+            chosen[name] = getattr(record.dimensions, field)
+    return chosen
 
 
 def records_from(task: Task, unit: Unit, rater: str, chosen: Mapping[str, int], comment: str) -> list[Any]:
@@ -282,15 +175,14 @@ def records_from(task: Task, unit: Unit, rater: str, chosen: Mapping[str, int], 
         ValueError: A choice is missing, or none of those offered.
     """
     values = dict(enumerate(task.choices, 1))
-    rows: list[dict[str, object]] = [dict(chosen)]
-    if task.name == "pairs":
-        rows = [{"preferred": values.get(chosen.get("score", 0))}]
-    elif task.name == "items":
-        rows = [{"verdict": values.get(chosen.get(f"item-{place}", 0))} for place in range(len(unit.points))]
-    return [task.record(unit, row, rater, {**filled, "comment": comment}) for row, filled in enumerate(rows)]
+    rows: dict[int, dict[str, object]] = {}
+    for name, row, field in task.form(unit):
+        given = chosen.get(name)
+        rows.setdefault(row, {"comment": comment})[field] = values.get(given or 0) if values else given
+    return [task.record(unit, row, rater, filled) for row, filled in rows.items()]
 
 
-def _without_names(scores: Sequence[PhysicianScore], words: FormTexts) -> list[tuple[str, str]]:
+def without_names(scores: Sequence[PhysicianScore], words: FormTexts) -> list[tuple[str, str]]:
     """Scores and comments of other raters, the lowest first, so that their order tells nothing."""
     shown = []
     for score in sorted(scores, key=lambda score: (score.level, score.comment or "")):
@@ -300,19 +192,15 @@ def _without_names(scores: Sequence[PhysicianScore], words: FormTexts) -> list[t
     return shown
 
 
-def _progress(task: Task, units: Sequence[Unit], records: Mapping[Hashable, Any]) -> list[CategoryProgress]:
+def progress_of(task: Task, units: Sequence[Unit], records: Mapping[Hashable, Any]) -> list[dict[str, Any]]:
+    """The progress in each category that a rater has work in."""
     progress = []
     for category in units[0].scheme.category_ids:
         of_category = [unit for unit in units if unit.question.category == category]
         if of_category:
-            left = len(open_units(task, of_category, records))
-            progress.append(CategoryProgress(category, len(of_category) - left, len(of_category)))
+            done = len(of_category) - len(open_units(task, of_category, records))
+            progress.append({"category": category, "done": done, "total": len(of_category)})
     return progress
-
-
-def _titles(units: Sequence[Unit], language: str) -> dict[str, str]:
-    """The titles of the categories, by id."""
-    return {category.id: category.title[language] for category in units[0].scheme.categories}
 
 
 @cache

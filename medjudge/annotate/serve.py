@@ -20,20 +20,25 @@ from pydantic import ValidationError
 from medjudge.annotate.access import HEADERS, Access, refusal, switch_language, wanted_languages
 from medjudge.annotate.add_scores import add_records, scores_lock
 from medjudge.annotate.adjudicate import disputed
-from medjudge.annotate.plan import ItemPlan, PairPlan, Plan
+from medjudge.annotate.plan import Plan
 from medjudge.annotate.rendering import (
-    View,
-    answer_page,
-    end_page,
+    buttons_of,
+    chosen_of,
     groups_of,
     message_page,
     open_units,
     page_language,
+    page_template,
+    progress_of,
     records_from,
+    rubric_of,
+    switches,
+    without_names,
     words_of,
 )
 from medjudge.annotate.tasks import AGREED, LEVELS, Task
 from medjudge.annotate.units import Unit
+from medjudge.annotate.wording import page_texts
 from medjudge.errors import InputError, notify
 from medjudge.records import AnswerKey, PhysicianScore
 from medjudge.store import Run
@@ -42,7 +47,7 @@ _BREAK_SECONDS = 600
 """A longer time between two saves is a break."""
 
 
-def annotation_app(run: Run, plan: Plan | PairPlan | ItemPlan, access: Access, task: Task = LEVELS) -> FastAPI:
+def annotation_app(run: Run, plan: Plan, access: Access, task: Task = LEVELS) -> FastAPI:
     """The pages of the raters who have a link.
 
     Args:
@@ -76,7 +81,8 @@ def annotation_app(run: Run, plan: Plan | PairPlan | ItemPlan, access: Access, t
 
     @server.get("/answer/{item}", response_class=HTMLResponse)
     def show(request: Request, item: str, saved: str = "") -> str:
-        return pages[request.state.rater].show(item, saved, wanted_languages(request))
+        of_rater = pages[request.state.rater]
+        return of_rater.show(of_rater.number(item), wanted_languages(request), saved=saved)
 
     @server.get("/next/{item}")
     def skip(request: Request, item: str) -> Response:
@@ -117,32 +123,111 @@ class _Pages:
         self.disputes = disputes
         self.saved_at: list[float] = []
         self.numbers = {unit.item.id: number for number, unit in enumerate(units)}
-        self.records = records_of(run, task, rater)
+        self._state: object = None
+        self._records: dict[Hashable, Any] = {}
+
+    def records(self) -> Mapping[Hashable, Any]:
+        """The rater's records by what they are about; their file is read again only if it changed.
+
+        It is read under a lock, so that several windows and servers of one run see each other's records and lose none.
+        """
+        file, task = self.task.file(self.run), self.task
+        with scores_lock(self.run):
+            stat = file.stat() if file.exists() else None
+            state = stat and (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+            if state != self._state:
+                kept = (record for record in task.kept(self.run) if record.rater == self.rater)
+                self._records = {task.key_of(record): record for record in kept}
+                self._state = state
+            return self._records
 
     def start(self, languages: Sequence[str]) -> Any:
         """The first open unit, or the end page."""
         item = self._first_open()
         if item is not None:
             return RedirectResponse(f"/answer/{item}", 303)
-        return end_page(self.task, self.units, self.rater, self.records(), languages)
+        return self._rendered("end.html", self.units[0], languages, review=self.units[0].item.id)
 
-    def show(self, item: str, saved: str, languages: Sequence[str]) -> str:
-        """One unit; `saved` is the one that was saved just before."""
-        number, records = self._number(item), self.records()
-        left = seconds_left(self.saved_at, len(open_units(self.task, self.units, records)))
-        view = View(saved, languages=languages, seconds_left=left, others=self._others(number))
-        return answer_page(self.task, self.units, number, self.rater, records, view)
+    def show(
+        self,
+        number: int,
+        languages: Sequence[str],
+        *,
+        saved: str = "",
+        message: str = "",
+        chosen: Mapping[str, int] | None = None,
+        comment: str = "",
+    ) -> str:
+        """The page of one unit.
+
+        Args:
+            languages: That the page may have, the best first; that of the first question after them.
+            saved: The id of the unit that was saved just before; empty for none.
+            message: Why what was sent could not be saved.
+            chosen: What was sent, unless the page shows what is stored.
+            comment: As it was sent.
+        """
+        task, unit, units, records = self.task, self.units[number], self.units, self.records()
+        language = page_language(task, units, languages)
+        words = words_of(task, unit, language)
+        groups = groups_of(unit, words)
+        own = [records[key] for key in task.keys_of(unit) if key in records]
+        rubric = rubric_of(unit.question.category, language, unit.scheme) if task.name == "levels" else None
+        keys = words.page.keys_dimensions if groups else words.page.keys_levels
+        left = len(open_units(task, units, records))
+        seconds = seconds_left(self.saved_at, left)
+        return self._rendered(
+            "screen.html",
+            unit,
+            languages,
+            task=task.name,
+            headings=words.verdicts.headings if words.verdicts else {},
+            text_language=page_texts(unit.question.language, unit.languages).lang,
+            minutes_left=None if seconds is None else max(1, round(seconds / 60)),
+            others=without_names(self.disputes.get(unit.item.keys[0], ()), words.form),
+            item=unit.item.id,
+            number=number + 1,
+            done=len(units) - left,
+            question=unit.question,
+            earlier=unit.earlier,
+            answers=[answer.text for answer in unit.answers],
+            rubric=rubric,
+            groups=groups,
+            buttons=[] if groups else buttons_of(words, dict(rubric.levels) if rubric else {}),
+            steps=words.steps,
+            keys=words.verdicts.keys if words.verdicts else keys,
+            replaces=bool(own),
+            chosen=chosen_of(task, unit, records) if chosen is None else chosen,
+            comment=comment or (own and getattr(own[0], "comment", None)) or "",
+            back=units[number - 1].item.id if number else None,
+            forward=units[number + 1].item.id if number + 1 < len(units) else None,
+            saved={"item": saved, "number": self.numbers[saved] + 1} if saved in self.numbers else None,
+            message=message,
+        )
+
+    def _rendered(self, template: str, unit: Unit, languages: Sequence[str], **shown: Any) -> str:
+        """A page with what all of a rater's pages show."""
+        language = page_language(self.task, self.units, languages)
+        return page_template(template).render(
+            words=words_of(self.task, unit, language).page,
+            switches=switches(self.task, unit, language),
+            titles={category.id: category.title[language] for category in unit.scheme.categories},
+            rater=self.rater,
+            total=len(self.units),
+            progress=progress_of(self.task, self.units, self.records()),
+            **shown,
+        )
 
     def skip(self, item: str) -> Response:
         """On to the next open unit."""
-        following = self._first_open(self._number(item) + 1)
+        following = self._first_open(self.number(item) + 1)
         return RedirectResponse(f"/answer/{following}" if following else "/", 303)
 
     def save(self, item: str, fields: Mapping[str, str], languages: Sequence[str]) -> Any:
         """Saves what was chosen and goes on to the next open unit; a form that cannot be saved is shown again."""
         if fields.get("rater", self.rater) != self.rater:  # another rater's link was opened in this browser since
             return message_page("other_rater", 409)
-        number = self._number(item)
+        number = self.number(item)
         unit = self.units[number]
         words = words_of(self.task, unit, page_language(self.task, self.units, languages))
         chosen = {name: int(value) for name, value in fields.items() if re.fullmatch("[0-9]", value)}
@@ -153,7 +238,8 @@ class _Pages:
             comma = "、" if words.page.lang.startswith("zh") else ", "
             missing = comma.join(group.name for group in groups_of(unit, words) if group.field not in chosen)
             message = words.page.missing_dimensions.format(names=missing) if missing else words.page.refused
-            return self._again(number, 400, View(message=message, chosen=chosen, comment=comment, languages=languages))
+            page = self.show(number, languages, message=message, chosen=chosen, comment=comment)
+            return HTMLResponse(page, 400)
         try:
             add_records(self.run, self.task, records, replace="replaces" in fields)
         except (InputError, OSError) as error:
@@ -161,24 +247,20 @@ class _Pages:
             before = [(known.get(self.task.key_of(record)), record) for record in records]
             if any(one is not None and said(one) != said(record) for one, record in before):
                 # Saved in another window; this page showed nothing.
-                return self._again(number, 409, View(message=words.page.changed, comment=comment, languages=languages))
+                return HTMLResponse(self.show(number, languages, message=words.page.changed, comment=comment), 409)
             notify(f"error: {error}")
-            return self._again(
-                number, 500, View(message=words.page.not_saved, chosen=chosen, comment=comment, languages=languages)
-            )
+            page = self.show(number, languages, message=words.page.not_saved, chosen=chosen, comment=comment)
+            return HTMLResponse(page, 500)
         self.saved_at.append(time.monotonic())
         following = self._first_open(number + 1)
         return RedirectResponse(f"/answer/{following}?saved={item}" if following else "/", 303)
 
-    def _again(self, number: int, status: int, view: View) -> Response:
-        view = view._replace(others=self._others(number))
-        return HTMLResponse(answer_page(self.task, self.units, number, self.rater, self.records(), view), status)
+    def number(self, item: str) -> int:
+        """The place of a unit in the rater's order.
 
-    def _others(self, number: int) -> Sequence[PhysicianScore]:
-        """The scores of others that the rater sees."""
-        return self.disputes.get(self.units[number].item.keys[0], ())
-
-    def _number(self, item: str) -> int:
+        Raises:
+            HTTPException: The rater has no such unit.
+        """
         if item not in self.numbers:
             raise HTTPException(404)
         return self.numbers[item]
@@ -205,27 +287,3 @@ def seconds_left(saved_at: Sequence[float], open_answers: int) -> float | None:
 def _unreadable(request: Request, error: Exception) -> Response:
     notify(f"error: {error}")  # not on the page: it may name models
     return message_page("unreadable", 500)
-
-
-def records_of(run: Run, task: Task, rater: str) -> Callable[[], Mapping[Hashable, Any]]:
-    """A function that returns a rater's records by what they are about, and reads their file again only if it changed.
-
-    It reads under a lock, so that several windows and servers of one run see each other's records and lose none.
-    """
-    file = task.file(run)
-    state: object = None
-    known: dict[Hashable, Any] = {}
-
-    def records() -> Mapping[Hashable, Any]:
-        nonlocal state, known
-        with scores_lock(run):
-            if not file.exists():
-                return {}
-            stat = file.stat()
-            current = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
-            if current != state:
-                known = {task.key_of(record): record for record in task.kept(run) if record.rater == rater}
-                state = current
-            return known
-
-    return records

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from medjudge.annotate.cells import DIMENSIONS
-from medjudge.annotate.plan import ItemPlan, PairPlan, Plan, plan_file, read_plan, read_plan_file
-from medjudge.annotate.units import Unit, units_of
+from medjudge.annotate.plan import SCORES_PLAN, Plan, RaterProgress, plan_file, read_plan, read_plans
+from medjudge.annotate.units import EarlierTurn, Unit
 from medjudge.annotate.wording import FormTexts, VerdictTexts, both_languages
 from medjudge.errors import InputError
-from medjudge.files import write_whole
 from medjudge.item_records import ItemScore
 from medjudge.judge.pairs import physician_pairs, physician_pairs_file
 from medjudge.pair_records import PairKey, PhysicianPair
-from medjudge.records import AgreedScore, PhysicianScore
+from medjudge.records import AgreedScore, AnswerKey, PhysicianScore, Question
 from medjudge.store import Run
+from medjudge.text.checklist_items import items_of
 
 Filled = Mapping[str, object]
 """The values that were filled in, by field."""
@@ -76,6 +76,13 @@ class Task:
             return tuple(DIMENSIONS) if by_dimensions else ("score",)
         return ("preferred",) if self.name == "pairs" else ("verdict",)
 
+    def form(self, unit: Unit) -> list[tuple[str, int, str]]:
+        """What is chosen on the page of a unit: the field of the page's form, the row, and the field of the record."""
+        fields = self.fields(unit.by_dimensions)
+        if self.name == "items":
+            return [(f"item-{row}", row, fields[0]) for row in range(len(unit.points))]
+        return [("score" if len(fields) == 1 else field, 0, field) for field in fields]
+
     @property
     def comments(self) -> tuple[str, ...]:
         """The field of a comment, where there is one."""
@@ -100,43 +107,58 @@ class Task:
                 return choice
         raise ValueError(f"'{value}' is no choice of {self.name}")
 
-    def units(self, run: Run, plan: Plan | PairPlan | ItemPlan) -> dict[str, list[Unit]]:
+    def units(self, run: Run, plan: Plan) -> dict[str, list[Unit]]:
         """The work of each rater, in the rater's order.
 
         Raises:
             InputError: An answer of the plan is no longer in the run.
         """
-        return units_of(run, plan.items, plan.by_rater, self.plan_file(run), points=self.name == "items")
+        scheme = run.scheme()
+        questions = {question.id: question for question in run.questions()}
+        answers = {answer.key: answer for answer in run.answers()}
+        conversations: dict[str, list[Question]] = {}
+        for question in sorted(questions.values(), key=lambda question: question.round):
+            conversations.setdefault(question.group, []).append(question)
+        units: dict[str, Unit] = {}
+        for item in plan.items:
+            if item.question_id not in questions or any(key not in answers for key in item.keys):
+                raise InputError(
+                    f"{self.plan_file(run)}: {item.id} is about an answer to {item.question_id} that is no longer in "
+                    f"{run.path}; restore the run, or remove the plan and export again"
+                )
+            question, compared = questions[item.question_id], len(item.keys) > 1
+            earlier = []
+            for turn in conversations[question.group]:
+                if turn.round < question.round:
+                    before = None if compared else answers.get(AnswerKey(turn.id, *item.keys[0][1:]))
+                    earlier.append(EarlierTurn(turn.prompt, None if compared else before.text if before else ""))
+            marked = [point.text for point in items_of(question)] if self.name == "items" else []
+            units[item.id] = Unit(item, question, earlier, [answers[key] for key in item.keys], scheme, marked)
+        return {rater: [units[item_id] for item_id in item_ids] for rater, item_ids in plan.by_rater.items()}
+
+    def progress(self, run: Run, plans: Sequence[Plan]) -> dict[str, RaterProgress]:
+        """The progress of each rater of some plans; what is in two plans counts once."""
+        known = {(record.rater, self.key_of(record)) for record in self.kept(run)}
+        done: dict[str, dict[tuple[Hashable, ...], bool]] = {}
+        for plan in plans:
+            for rater, units in self.units(run, plan).items():
+                of_rater = done.setdefault(rater, {})
+                for unit in units:
+                    keys = tuple(self.keys_of(unit))
+                    of_rater[keys] = all((rater, key) in known for key in keys)
+        return {rater: RaterProgress(len(of_rater), sum(of_rater.values())) for rater, of_rater in done.items()}
 
     def plan_file(self, run: Run) -> Path:
         """The path of the task's plan in a run."""
-        return plan_file(run).with_name(self.plan_name)
+        return plan_file(run, self.plan_name)
 
-    def read_plan(self, run: Run) -> Plan | PairPlan | ItemPlan:
-        """Reads the task's plan in a run.
+    def read_plan(self, run: Run) -> Plan:
+        """Reads the task's plan in a run; see `plan.read_plan`."""
+        return read_plan(run, self.plan_name, self.command)
 
-        Raises:
-            InputError: There is none, or it is invalid.
-        """
-        if self.name == "levels":
-            return read_plan(run)
-        file = self.plan_file(run)
-        if not file.exists():
-            raise InputError(f"{run.path}: no plan of {self.name}; `medjudge {self.command} export` makes one")
-        return read_plan_file(file, PairPlan) if self.name == "pairs" else read_plan_file(file, ItemPlan)
-
-    def write_plan(self, run: Run, plan: PairPlan | ItemPlan) -> None:
-        """Writes a plan of pairs or items; the same one may be there already.
-
-        Raises:
-            InputError: The run has another plan, whose forms may be out.
-        """
-        file = self.plan_file(run)
-        if file.exists() and self.read_plan(run) != plan:
-            raise InputError(
-                f"{file}: another plan, and its forms may be out; give the same options, or move the file away"
-            )
-        write_whole(file, plan.model_dump_json(indent=1, by_alias=True) + "\n")
+    def read_plans(self, run: Run) -> list[Plan]:
+        """Reads the task's plan and earlier ones; see `plan.read_plans`."""
+        return read_plans(run, self.plan_name, self.command)
 
 
 def _score(unit: Unit, row: int, rater: str, filled: Filled) -> PhysicianScore:
@@ -190,7 +212,7 @@ LEVELS = Task(
     work="answers",
     verdict="score",
     checked_by="validate",
-    plan_name="plan.json",
+    plan_name=SCORES_PLAN,
     shown=("question", "reference", "checklist", "answer"),
     headings={
         **_headings(_FORM_TEXTS),
@@ -256,4 +278,4 @@ ITEMS = Task(
     said=lambda score: score.verdict,
     record=_marked,
 )
-VERDICTS = {"pairs": PAIRS, "items": ITEMS}
+TASKS = {task.name: task for task in (LEVELS, PAIRS, ITEMS)}

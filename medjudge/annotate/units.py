@@ -1,18 +1,14 @@
 """A unit of a rater's work: one answer or two, with the question and the conversation before it."""
 
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from medjudge.annotate.plan import Item, Pair
 from medjudge.annotate.wording import form_texts
-from medjudge.errors import InputError
 from medjudge.languages.texts import Languages, languages_of
-from medjudge.records import Answer, AnswerKey, Question
+from medjudge.records import Answer, Question
 from medjudge.scheme import LLMEVAL_MED, Scheme
-from medjudge.store import Run
-from medjudge.text.checklist_items import items_of
 
 # XML 1.0 does not allow these characters, and no spreadsheet program shows them.
 _CONTROL = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n\r"}
@@ -67,58 +63,16 @@ class Unit(NamedTuple):
             turns.append(f"{words.earlier_question.format(number=number)}\n{turn.prompt}")
             if turn.answer is not None:
                 turns.append(f"{words.earlier_answer}\n{turn.answer or words.not_given}")
+        fields = ("answer",) if len(self.answers) == 1 else ("first", "second")
         bare = len(self.answers) > 1 or not turns
         prompt = self.question.prompt if bare else f"{words.current_question}\n{self.question.prompt}"
         shown = {
             "question": "\n\n".join([*turns, prompt]),
             "reference": self.question.reference or words.not_given,
             "checklist": self.question.checklist or words.not_given,
-            **dict(zip(answer_fields(self), (answer.text for answer in self.answers), strict=True)),
+            **{field: answer.text for field, answer in zip(fields, self.answers, strict=True)},
         }
         return {field: printable(text) for field, text in shown.items()}
-
-
-def answer_fields(unit: Unit) -> tuple[str, ...]:
-    """The fields of the answers: `answer`, or `first` and `second`."""
-    return ("answer",) if len(unit.answers) == 1 else ("first", "second")
-
-
-def units_of(
-    run: Run, items: Sequence[Item | Pair], by_rater: Mapping[str, Sequence[str]], file: Path, points: bool = False
-) -> dict[str, list[Unit]]:
-    """The work of each rater, in the rater's order.
-
-    Args:
-        items: The answers or pairs of a plan.
-        by_rater: Their ids for each rater.
-        file: The plan's.
-        points: Whether the items of the questions are marked one by one.
-
-    Raises:
-        InputError: An answer of the plan is no longer in the run.
-    """
-    scheme = run.scheme()
-    questions = {question.id: question for question in run.questions()}
-    answers = {answer.key: answer for answer in run.answers()}
-    conversations: dict[str, list[Question]] = {}
-    for question in sorted(questions.values(), key=lambda question: question.round):
-        conversations.setdefault(question.group, []).append(question)
-    units: dict[str, Unit] = {}
-    for item in items:
-        if item.question_id not in questions or any(key not in answers for key in item.keys):
-            raise InputError(
-                f"{file}: {item.id} is about an answer to {item.question_id} that is no longer in {run.path}; restore "
-                "the run, or remove the plan and export again"
-            )
-        question, compared = questions[item.question_id], len(item.keys) > 1
-        earlier = []
-        for turn in conversations[question.group]:
-            if turn.round < question.round:
-                before = None if compared else answers.get(AnswerKey(turn.id, *item.keys[0][1:]))
-                earlier.append(EarlierTurn(turn.prompt, None if compared else before.text if before else ""))
-        marked = [point.text for point in items_of(question)] if points else []
-        units[item.id] = Unit(item, question, earlier, [answers[key] for key in item.keys], scheme, marked)
-    return {rater: [units[item_id] for item_id in item_ids] for rater, item_ids in by_rater.items()}
 
 
 def printable(text: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from medjudge.annotate.cells import DIMENSIONS, Problem, cell_name
+from medjudge.annotate.cells import DIMENSIONS, cell_name
 from medjudge.annotate.tasks import LEVELS, Task
 from medjudge.annotate.units import Unit, printable
 from medjudge.annotate.wording import Message, VerdictTexts, form_texts, message, page_texts
@@ -43,21 +43,21 @@ class FormRow(NamedTuple):
         at: The cells of the fields.
     """
 
-    place: Message | str
+    place: Message
     rater: str
     item_id: str
     texts: Mapping[str, str]
     cells: Mapping[str, object]
-    wrong: tuple[Message | str, ...] = ()
+    wrong: Sequence[Message] = ()
     at: CellNames = CellNames()
 
 
 class Form(NamedTuple):
-    """A file that came back; its `problems` belong to no row."""
+    """A file that came back; its `problems`, each with its place, belong to no row."""
 
     path: Path
     rows: list[FormRow]
-    problems: list[Problem]
+    problems: list[tuple[Message, Message]]
 
 
 def write_workbook(
@@ -111,22 +111,16 @@ def read_workbook(path: Path, scheme: Scheme = LLMEVAL_MED, task: Task = LEVELS)
         else {category.id: task.fields(category.scored_by == "dimensions") for category in scheme.categories}
     )
     found = {name: of_sheet for name, of_sheet in fields.items() if name in by_name}
-    rater = next(
-        (
-            str(cells[1]).strip()
-            for sheet in sheets
-            for _, cells in sheet.rows
-            if len(cells) > 1 and cells[0] == _RATER and not is_blank(cells[1])
-        ),
-        None,
-    )
+    rows = [cells for sheet in sheets for _, cells in sheet.rows if len(cells) > 1]
+    rater = next((str(cells[1]).strip() for cells in rows if cells[0] == _RATER and not is_blank(cells[1])), None)
     if not found or rater is None:
         wanted = f"sheet '{task.sheet}'" if task.sheet else "sheet of a category"
         missing = f"no {wanted}" if not found else f"no sheet '{_FIRST_SHEET}' that names the rater"
         raise InputError(f"{path}: {missing}; a form that `medjudge {task.command} export` wrote is expected")
-    read = [_read_sheet(by_name[name], of_sheet, rater, task) for name, of_sheet in found.items()]
-    rows = [row for content in read for row in content.rows]
-    return Form(path, rows, [problem for content in read for problem in content.problems])
+    form = Form(path, [], [])
+    for name, of_sheet in found.items():
+        _read_sheet(form, by_name[name], of_sheet, rater, task)
+    return form
 
 
 def _write_first_sheet(sheet: Any, rater: str, listed: Sequence[Unit], task: Task) -> None:
@@ -319,13 +313,6 @@ def _fill_in(cell: Any, value: object) -> None:
         cell.value = value
 
 
-class _SheetContent(NamedTuple):
-    """The items of a sheet, and what belongs to none of them."""
-
-    rows: list[FormRow]
-    problems: list[Problem]
-
-
 class _Line(NamedTuple):
     """A row of a sheet; `part` counts the rows of its item from 0."""
 
@@ -333,11 +320,11 @@ class _Line(NamedTuple):
     item_id: str
     part: int
     values: Mapping[str, object]
-    wrong: list[Message | str]
+    wrong: list[Message]
 
 
-def _read_sheet(sheet: Sheet, asked: Sequence[str], rater: str, task: Task) -> _SheetContent:
-    """Reads the rows of a sheet.
+def _read_sheet(form: Form, sheet: Sheet, asked: Sequence[str], rater: str, task: Task) -> None:
+    """Adds the items of a sheet to the form, and what belongs to none of them.
 
     Args:
         asked: The fields that are filled in, but for the comment.
@@ -347,7 +334,8 @@ def _read_sheet(sheet: Sheet, asked: Sequence[str], rater: str, task: Task) -> _
     headings = [_heading(cell) for cell in sheet.rows[0][1]] if sheet.rows else []
     if missing := [heading for heading in wanted.values() if headings.count(heading) != 1]:
         place = message("place", sheet=sheet.name, row=sheet.rows[0][0] if sheet.rows else 1)
-        return _SheetContent([], [Problem(place, message("no_column", heading=missing[0]))])
+        form.problems.append((place, message("no_column", heading=missing[0])))
+        return
     column = {field: headings.index(heading) for field, heading in wanted.items()}
     letters = {field: column_letters(index) for field, index in column.items()}
     items: list[list[_Line]] = []
@@ -355,10 +343,7 @@ def _read_sheet(sheet: Sheet, asked: Sequence[str], rater: str, task: Task) -> _
     for number, cells in sheet.rows[1:]:
         line = _line(number, cells, headings, column)
         line.wrong.extend(
-            message(
-                "formula_of_text" if field == "comment" else "formula",
-                cell=cell_name(CellNames(letters, number), field),
-            )
+            message("formula", cell=cell_name(CellNames(letters, number), field))
             for field in open_fields
             if (number, column[field]) in sheet.unsaved
         )
@@ -366,15 +351,14 @@ def _read_sheet(sheet: Sheet, asked: Sequence[str], rater: str, task: Task) -> _
             further.setdefault(line.item_id, []).append(line)
         else:
             items.append([line])
-    for item in items:  # a repeated item keeps its further rows where it first appears
-        unit_id = item[0].item_id.partition(".")[0]
-        item += sorted(further.pop(unit_id, []), key=lambda line: line.part)
-    problems = [
-        Problem(message("place", sheet=sheet.name, row=lines[0].number), message("first_row_missing", item=item_id))
-        for item_id, lines in further.items()
-    ]
     texts = ("item",) if task.name == "items" else task.shown
-    return _SheetContent([_row(item, str(sheet.name), texts, open_fields, rater, letters) for item in items], problems)
+    for item in items:  # a repeated item keeps its further rows where it first appears
+        item += sorted(further.pop(item[0].item_id.partition(".")[0], []), key=lambda line: line.part)
+        place = message("place", sheet=sheet.name, row=item[0].number)
+        form.rows.append(_row(item, place, texts, open_fields, rater, letters))
+    for item_id, lines in further.items():
+        place = message("place", sheet=sheet.name, row=lines[0].number)
+        form.problems.append((place, message("first_row_missing", item=item_id)))
 
 
 def _heading(cell: object) -> str:
@@ -386,16 +370,17 @@ def _line(number: int, cells: Sequence[object], headings: Sequence[str], column:
     label = "" if is_blank(values["id"]) else str(values["id"]).strip()
     continuation = _CONTINUATION.fullmatch(label)
     item_id, part = (continuation[1], int(continuation[2])) if continuation else (label, 0)
-    stray = [
-        cell for index, cell in enumerate(cells) if not is_blank(cell) and "".join(headings[index : index + 1]) == ""
+    wrong = [
+        message("no_heading", value=cell)
+        for cell, heading in zip_longest(cells, headings)
+        if not heading and not is_blank(cell)
     ]
-    wrong: list[Message | str] = [message("no_heading", value=cell) for cell in stray]
     return _Line(number, item_id, part, values, wrong)
 
 
 def _row(
     item: Sequence[_Line],
-    sheet: str,
+    place: Message,
     texts: Sequence[str],
     open_fields: Sequence[str],
     rater: str,
@@ -403,23 +388,15 @@ def _row(
 ) -> FormRow:
     first = item[0]
     wrong = [what for line in item for what in line.wrong]
-    for line in item[1:]:
-        misplaced = [field for field in open_fields if not is_blank(line.values[field])]
-        for field in misplaced:
-            name = "misplaced" if is_blank(first.values[field]) else "filled_twice"
-            at, to = (f"{letters[field]}{number}" for number in (line.number, first.number))
-            wrong.append(message(name, field=field, at=at, to=to))
+    wrong += [
+        message("misplaced", field=field, at=f"{letters[field]}{line.number}", to=f"{letters[field]}{first.number}")
+        for line in item[1:]
+        for field in open_fields
+        if not is_blank(line.values[field])
+    ]
     shown = {
         field: "".join("" if line.values[field] is None else str(line.values[field]) for line in item)
         for field in texts
     }
     cells = {field: first.values[field] for field in open_fields}
-    return FormRow(
-        message("place", sheet=sheet, row=first.number),
-        rater,
-        first.item_id,
-        shown,
-        cells,
-        tuple(wrong),
-        at=CellNames(letters, first.number),
-    )
+    return FormRow(place, rater, first.item_id, shown, cells, wrong, CellNames(letters, first.number))

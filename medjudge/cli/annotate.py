@@ -1,38 +1,59 @@
-"""`medjudge annotate`: scoring forms out to physicians, and back in."""
+"""`medjudge annotate`: forms and pages out to physicians, and scores, pairs and verdicts on items back in."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Literal, Optional
+from typing import TYPE_CHECKING, Literal, Optional
 
 import typer
 
 from medjudge.cli import options
-from medjudge.cli.options import REQUIRED, flags, option
+from medjudge.cli.groups import Address
+from medjudge.cli.options import REQUIRED, argument, flags, option
+from medjudge.errors import notify
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from medjudge.workflows.annotate import ExportedForms, ImportedScores
+    from medjudge.workflows.annotate import ExportedForms, ImportedForms
+    from medjudge.workflows.annotation_pages import AnnotationPages
+    from medjudge.workflows.network import Network
 
-app = typer.Typer(
-    help="Collect physicians' scores with forms or a local web page.", no_args_is_help=True, rich_markup_mode="rich"
-)
+_HELP = {
+    "levels": "Collect physicians' scores with forms or a local web page.",
+    "pairs": "Collect physicians' preferences between two answers.",
+    "items": "Collect physicians' verdicts on the items of answers.",
+}
+_SERVE = """{does} on a web page, for this machine or, with --host, for a network.
 
-
+Every rater has a personal link. The run needs a plan, which `annotate {name}export` makes."""
+_DOES = {"levels": "Score answers", "pairs": "Compare answers", "items": "Mark items"}
 _NOT_RANDOM = "the answers were {how} and are no random sample: their scores may correct a judge, not validate it"
 _LISTED = 20
 """The most ids that one line lists."""
 
 
 @dataclass(kw_only=True)
-class ExportOptions:
-    """The options of `annotate export`."""
+class Export:
+    """The options of each `export`."""
 
     run: options.RunFolder
     rater: list[str] = option(REQUIRED, "NAME", "Name or e-mail address of a physician. Repeatable.")
+    each: Optional[int] = option(None, "N", "Most answers or pairs per rater. Default: no limit.", min=1)
+    seed: options.Seed = 0
+    out: Optional[Path] = option(
+        None, "FOLDER", "Folder for the forms. Default: annotation/forms, pair_forms or item_forms in the run folder."
+    )
+    new_plan: bool = option(False, None, "Draw again; the old plan is kept, and its forms can still be imported.")
+    as_json: options.AsJson = False
+
+
+@dataclass(kw_only=True)
+class ScoresExport(Export):
+    """The options of `annotate export`."""
+
     overlap: Optional[int] = option(None, "N", "Raters per answer. Default: 2, or 1 for a single rater.", min=1)
-    each: Optional[int] = option(None, "N", "Most answers per rater. Default: no limit.", min=1)
     which: Literal["random", "informative", "deferred"] = option(
         "random",
         None,
@@ -45,115 +66,173 @@ class ExportOptions:
     teacher: Optional[str] = option(
         None, "NAME", "informative: a judge of the run; answers on which both differ come first."
     )
-    seed: options.Seed = 0
-    out: Optional[Path] = option(None, "FOLDER", "Folder for the forms. Default: annotation/forms in the run folder.")
-    new_plan: bool = option(False, None, "Draw again; the old plan is kept, and its forms can still be imported.")
+
+
+@dataclass(kw_only=True)
+class ItemsExport(Export):
+    """The options of `annotate items export`."""
+
+    overlap: int = option(1, "N", "Raters per answer or pair.", min=1)
+
+
+@dataclass(kw_only=True)
+class PairsExport(ItemsExport):
+    """The options of `annotate pairs export`."""
+
+    models: options.Models = None
+
+
+@dataclass(kw_only=True)
+class Import:
+    """The options of each `import`."""
+
+    run: options.RunFolder
+    files: list[Path] = argument(REQUIRED, "FILE...", "Filled-in workbooks; of pairs and items also records (.jsonl).")
+    accept_valid: bool = option(False, None, "Import the valid rows, and write the others into new forms to fix.")
+    replace: bool = option(False, None, "Let what changed replace what was imported before.")
     as_json: options.AsJson = False
 
 
-@app.command("export")
+@dataclass(kw_only=True)
+class Pages(Address):
+    """The options of the pages of a plan's raters."""
+
+    run: options.RunFolder
+    rater: Optional[list[str]] = option(None, "NAME", "A rater of the plan. Repeatable. Default: all of them.")
+    port: Optional[int] = option(
+        None,
+        "N",
+        "0 uses a free port. Default: 8443; where only this machine can connect, a free one if that is taken.",
+        min=0,
+        max=65535,
+    )
+    open_page: bool = option(True, None, "Open the page of a single rater in the browser.", name="--open/--no-open")
+    as_json: options.AsJson = False
+
+    def stable_network(self) -> "Network":
+        """The address of the pages; their links need a port that stays."""
+        network = self.network(8443 if self.port is None else self.port)
+        return network._replace(or_free=self.port is None and network.for_this_machine)
+
+
+@dataclass(kw_only=True)
+class ScoresPages(Pages):
+    """The options of `annotate serve`."""
+
+    adjudicate: bool = option(
+        False,
+        None,
+        "Where physicians differ by two levels or across usable: --rater sees their scores without names and records "
+        "the agreed one.",
+    )
+
+
 @flags
-def export(given: ExportOptions) -> None:
+def _export_scores(given: ScoresExport) -> None:
     """Write a scoring form for each physician.
 
     No form names a model or shows a judge's score. The same options write the same forms again; other options need
     --new-plan, because the forms of the existing plan may be out.
     """
+    _export("levels", given)
+
+
+@flags
+def _export_pairs(given: PairsExport) -> None:
+    """Write a form of pairs for each physician: answers A and B in random order, without names."""
+    _export("pairs", given)
+
+
+@flags
+def _export_items(given: ItemsExport) -> None:
+    """Write a form of items for each physician: answers in random order, without names."""
+    _export("items", given)
+
+
+def _export(name: str, given: Export) -> None:
     from medjudge.annotate.plan import PlanOptions
+    from medjudge.annotate.tasks import TASKS
     from medjudge.cli.output import console, print_json
     from medjudge.workflows.annotate import export_forms
 
-    drawn_by = PlanOptions(given.rater, given.overlap, given.each, given.which, given.judge, given.teacher, given.seed)
-    exported = export_forms(given.run, drawn_by, out=given.out, new_plan=given.new_plan)
+    fields = {field: value for field, value in vars(given).items() if field in PlanOptions._fields}
+    fields["models"] = options.names_in(fields.get("models"))
+    drawn_by = PlanOptions(given.rater, **fields)
+    exported = export_forms(given.run, drawn_by, task=TASKS[name], out=given.out, new_plan=given.new_plan)
     if given.as_json:
         print_json(exported.as_json())
     _print_export(console(given.as_json), exported, given.run)
 
 
 def _print_export(screen: "Console", exported: "ExportedForms", run: Path) -> None:
-    plan, count = exported.plan, len(exported.plan.items)
+    plan, work, count = exported.plan, exported.task.work, len(exported.plan.items)
     if exported.reused:
         screen.print("the run has this plan already; its forms are written again")
     if exported.replaced_plan:
         screen.print(f"the previous plan is kept as {exported.replaced_plan}; its forms can still be imported")
-    screen.print(f"{count} answers, each to {plan.overlap} of {len(exported.files)} raters, seed {plan.seed}")
+    screen.print(f"{count} {work}, each to {plan.overlap} of {len(exported.files)} raters, seed {plan.seed}")
     for rater, file in exported.files.items():
-        screen.print(f"  {rater}: {len(plan.by_rater[rater])} answers in {file}")
+        screen.print(f"  {rater}: {len(plan.by_rater[rater])} {work} in {file}")
     if plan.left_out:
         screen.print("left out: " + ", ".join(f"{number} {reason}" for reason, number in plan.left_out.items()))
-    if exported.without_score is not None and exported.without_score.answers:
-        judge, unscored = exported.without_score
-        screen.print(
-            f"{unscored} of these {count} answers have no score of judge {judge}: they cannot count in its validation"
-        )
     if plan.which != "random":
         how = "chosen as informative" if plan.which == "informative" else "left to people"
         screen.print(_NOT_RANDOM.format(how=how))
-    screen.print(f"Next, when the forms come back: medjudge annotate import {quote(str(run))} FILE …")
+    screen.print(f"Next, when the forms come back: medjudge {exported.task.command} import {quote(str(run))} FILE …")
 
 
-@app.command("import")
-def import_forms(
-    run: options.RunFolder,
-    files: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE...", help="Filled-in workbooks.", show_default=False),
-    ],
-    accept_valid: Annotated[
-        bool, typer.Option("--accept-valid", help="Import the valid rows and write the others into new forms to fix.")
-    ] = False,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Let a changed score replace the one imported before.")
-    ] = False,
-    as_json: options.AsJson = False,
-) -> None:
-    """Import filled-in forms; nothing is imported until every cell is valid.
-
-    A blank score counts as not scored yet and is no problem. Importing the same file again adds nothing. Exits with 1
-    if --accept-valid left rows to fix.
-    """
+def _import(name: str, given: Import) -> None:
+    from medjudge.annotate.tasks import TASKS
     from medjudge.cli.output import console, print_json
-    from medjudge.workflows.annotate import import_scores
+    from medjudge.workflows.annotate import import_forms
 
-    imported = import_scores(run, files, accept_valid=accept_valid, replace=replace)
-    if as_json:
+    imported = import_forms(
+        given.run, given.files, task=TASKS[name], accept_valid=given.accept_valid, replace=given.replace
+    )
+    if given.as_json:
         print_json(imported.as_json())
-    _print_import(console(as_json), imported, run)
+    _print_import(console(given.as_json), imported, given.run)
     if imported.checked.problems:
         raise typer.Exit(1)
 
 
-def _print_import(screen: "Console", imported: "ImportedScores", run: Path) -> None:
+def _print_import(screen: "Console", imported: "ImportedForms", folder: Path) -> None:
     from medjudge.store import Run
 
-    added, checked = imported.added, imported.checked
+    run, task, added, checked = Run(folder), imported.task, imported.added, imported.checked
     for problem in checked.problems:
-        screen.print("  " + "\n    ".join(checked.lines(problem, problem.path.name)))
-    new = f"{added.new} score{'' if added.new == 1 else 's'}"
-    screen.print(f"{new} imported, {added.same} imported before, {added.replaced} replaced")
+        screen.print(f"  {checked.lines(problem, problem.path.name)}")
+    screen.print(
+        f"{_counted(added.new, task.verdict)} imported, {added.same} imported before, {added.replaced} replaced"
+    )
     if checked.unscored:
         commented = f" ({checked.only_comments} with a comment)" if checked.only_comments else ""
-        screen.print(f"{checked.unscored} rows are not scored yet{commented}")
+        screen.print(f"{_counted(checked.unscored, 'row')} without a {task.verdict} yet{commented}")
     for file, sheets in checked.missing.items():
         screen.print(_missing_items(file, sheets))
     if checked.problems:
         forms = ", ".join(map(str, imported.to_fix)) or "see above"
-        screen.print(f"{len(checked.problems)} problem{'s' if len(checked.problems) > 1 else ''}; to fix: {forms}")
+        screen.print(f"{_counted(len(checked.problems), 'problem')}; to fix: {forms}")
     for rater, progress in imported.progress.items():
         screen.print(f"  {rater}: {progress.scored} of {progress.answers} scored, {progress.open} open")
-    _print_agreement(screen, imported)
+    if task.name == "levels":
+        _print_agreement(screen, imported)
     if imported.disputed:
         screen.print(
             f"physicians differ by two levels or across usable on {imported.disputed} answers; a third one settles "
-            f"them: medjudge annotate serve {quote(str(run))} --adjudicate --rater NAME"
+            f"them: medjudge annotate serve {quote(str(folder))} --adjudicate --rater NAME"
         )
     if imported.informative:
         screen.print(_NOT_RANDOM.format(how="chosen as informative"))
-    judge = quote(Run(run).last_judge or "local")
-    screen.print(f"{Run(run).physicians_file}; next: medjudge validate {quote(str(run))} --judge {judge}")
+    judge = quote(run.last_judge or "local")
+    screen.print(f"{task.file(run)}; next: medjudge {task.checked_by} {quote(str(folder))} --judge {judge}")
 
 
-def _print_agreement(screen: "Console", imported: "ImportedScores") -> None:
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _print_agreement(screen: "Console", imported: "ImportedForms") -> None:
     from medjudge.cli.output import percent, span
 
     agreement = imported.agreement
@@ -175,3 +254,75 @@ def _missing_items(file: str, sheets: dict[str, list[str]]) -> str:
     ]
     count = sum(map(len, sheets.values()))
     return f"{file}: {count} of its rater's items are missing and stay open ({'; '.join(parts)})"
+
+
+def _serve(name: str, given: Pages, adjudicate: bool = False) -> None:
+    """Prints the raters' links, serves the pages until Ctrl-C, and says what is left to do."""
+    from medjudge.annotate.tasks import AGREED, TASKS
+    from medjudge.workflows.annotation_pages import open_pages
+
+    task = AGREED if adjudicate else TASKS[name]
+    pages = open_pages(given.run, given.rater or (), task=task, network=given.stable_network())
+    _print_links(pages, given.as_json)
+    if given.open_page and len(pages.links) == 1 and pages.listener.network.for_this_machine:
+        import webbrowser
+
+        webbrowser.open(next(iter(pages.links.values())).link)  # the socket is listening: the browser waits
+    pages.serve()
+    left = pages.open_units()
+    advice = f"next: medjudge {task.checked_by} {quote(str(given.run))} --judge JUDGE"
+    if any(left.values()):
+        advice = "run the same command to continue"
+    counts = "; ".join(
+        f"{name}: {count} of {pages.links[name].answers} {task.work} are open" for name, count in left.items()
+    )
+    notify(f"stopped; {counts}, in {given.run}; {advice}")
+
+
+def _print_links(pages: "AnnotationPages", as_json: bool) -> None:
+    from medjudge.cli.output import print_json
+
+    what = pages.task.work
+    if as_json:
+        each = {name: {"link": link, what: count} for name, (link, count) in pages.links.items()}
+        single = [{"rater": name, **fields} for name, fields in each.items()] if len(each) == 1 else [{}]
+        print_json({**single[0], "links": each})
+    else:
+        for name, (link, count) in pages.links.items():
+            print(f"{name}, {count} {what}: {link}")
+        print(f"Every {pages.task.verdict} is saved at once. Press Ctrl-C to stop.")
+    sys.stdout.flush()
+
+
+def _commands(name: str) -> typer.Typer:
+    """The commands `export`, `import` and `serve` of scores (levels), pairs or items."""
+    group = typer.Typer(help=_HELP[name], no_args_is_help=True, rich_markup_mode="rich")
+    group.command("export")({"levels": _export_scores, "pairs": _export_pairs, "items": _export_items}[name])
+
+    @flags
+    def import_(given: Import) -> None:
+        """Import filled-in forms; nothing is imported until every cell is valid.
+
+        A blank cell counts as not scored yet and is no problem. Importing the same file again adds nothing. Exits with
+        1 if --accept-valid left rows to fix.
+        """
+        _import(name, given)
+
+    group.command("import")(import_)
+    does = _SERVE.format(does=_DOES[name], name="" if name == "levels" else f"{name} ")
+
+    @flags
+    def serve(given: Pages) -> None:
+        _serve(name, given)
+
+    @flags
+    def serve_scores(given: ScoresPages) -> None:
+        _serve(name, given, given.adjudicate)
+
+    group.command("serve", help=does)(serve_scores if name == "levels" else serve)
+    return group
+
+
+app = _commands("levels")
+for _name in ("pairs", "items"):
+    app.add_typer(_commands(_name), name=_name)

@@ -14,8 +14,6 @@ from typer.exceptions import TyperException
 from medjudge import __version__
 from medjudge.cli import (
     annotate,
-    annotate_serve,
-    annotate_verdicts,
     answer,
     compare,
     data,
@@ -72,9 +70,6 @@ app.command(
 )(train.train)
 app.command("validate", rich_help_panel=_JUDGES)(validate.validate)
 app.command("refine", rich_help_panel=_PHYSICIANS)(refine.refine)
-annotate.app.command("serve")(annotate_serve.serve)
-for _name in ("pairs", "items"):
-    annotate.app.add_typer(annotate_verdicts.verdict_app(_name), name=_name)
 app.add_typer(annotate.app, name="annotate", rich_help_panel=_PHYSICIANS)
 show_readable_help(app)
 

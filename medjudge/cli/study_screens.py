@@ -7,19 +7,21 @@ from medjudge.cli.output import percent, plain_table, points, span
 from medjudge.statistics.estimates import Estimate
 from medjudge.validation.comparison import PairAgreement, PairStudy, PhysicianPairStudy
 from medjudge.validation.items import ItemAgreement, ItemStudy, PhysicianItemStudy
-from medjudge.validation.other_judges import FEWEST_CONVERSATIONS, MemberAgreement, PanelStudy
+from medjudge.validation.other_judges import FEWEST_CONVERSATIONS, PanelStudy
 from medjudge.validation.records import Study
+
+_MOST_ITEMS = 5
+"""The most items with disagreements that are listed."""
 
 
 def summary_lines(study: PairStudy) -> list[str]:
     """The results of a comparison other than the ranking, a line each."""
     of = f" of {study.possible}" if study.pairs < study.possible else ""
-    lines = [f"{study.pairs}{of} pairs on {study.questions} questions, {study.judged} with a verdict"]
+    lines = []
     if study.conversations < FEWEST_CONVERSATIONS:
-        lines.insert(
-            0,
-            f"{study.conversations} conversations are too few to tell models apart; it takes {FEWEST_CONVERSATIONS}",
-        )
+        few = f"{study.conversations} conversations are too few to tell models apart"
+        lines.append(f"{few}; it takes {FEWEST_CONVERSATIONS}")
+    lines.append(f"{study.pairs}{of} pairs on {study.questions} questions, {study.judged} with a verdict")
     lines += [f"  without a verdict: {count}, {reason}" for reason, count in study.unjudged.items()]
     counted = "the pairs as the judge decided them" if study.how == "pairs" else "the likeliest verdict on each pair"
     lines.append(
@@ -54,13 +56,16 @@ def physician_lines(people: PhysicianPairStudy | None) -> list[str]:
     """The judge's pairs against physicians', a line each; none where there are none."""
     if people is None:
         return []
-    who = "constructed pairs, not physicians'" if people.constructed else f"physicians ({', '.join(people.raters)})"
-    lines = [f"pairs against {who}: {_agreement(people.judge)}"]
+    lines = [f"pairs against {_who(people, 'pairs')}: {_agreement(people.judge)}"]
     if people.pointwise is not None:
         lines.append(f"  by its scores of single answers: {_agreement(people.pointwise)}")
     if people.among is not None:
         lines.append(f"  physicians with each other: {_agreement(people.among)}")
     return lines
+
+
+def _who(people: PhysicianPairStudy | PhysicianItemStudy, what: str) -> str:
+    return f"constructed {what}, not physicians'" if people.constructed else f"physicians ({', '.join(people.raters)})"
 
 
 def ranking_table(study: PairStudy) -> Table:
@@ -91,39 +96,23 @@ def _agreement(agreement: PairAgreement) -> str:
 
 def print_panel(screen: Console, panel: PanelStudy, study: Study) -> None:
     """Prints a table of the members with the panel in the last row, and what follows from it."""
-    screen.print(_table(panel, study))
-    screen.print(_verdict(panel))
-
-
-def _table(panel: PanelStudy, study: Study) -> Table:
     columns = ("n", "usable agreement", "Cohen's kappa", "panel minus member", "s/answer", "USD")
     table = plain_table("member", columns)
     for member in panel.members:
-        table.add_row(*_row(member))
-    table.add_row(
-        study.judge,
-        str(study.n),
-        percent(study.overall["usable_agreement"]),
-        span(study.overall["cohen_kappa"]),
-        "",
-        _sum([member.seconds_per_answer for member in panel.members]),
-        _usd(panel.usd),
-    )
-    return table
-
-
-def _row(member: MemberAgreement) -> list[str]:
-    if member.n == 0:
-        return [member.judge, "0", "no scores", "", "", "", _usd(member.usd)]
-    return [
-        member.judge,
-        str(member.n),
-        percent(member.measures["usable_agreement"]),
-        span(member.measures["cohen_kappa"]),
-        points(member.difference["usable_agreement"]),
-        "-" if member.seconds_per_answer is None else f"{member.seconds_per_answer:.2f}",
-        _usd(member.usd),
-    ]
+        measured = ["no scores", "", "", ""]
+        if member.n:
+            measured = [
+                percent(member.measures["usable_agreement"]),
+                span(member.measures["cohen_kappa"]),
+                points(member.difference["usable_agreement"]),
+                "-" if member.seconds_per_answer is None else f"{member.seconds_per_answer:.2f}",
+            ]
+        table.add_row(member.judge, str(member.n), *measured, _usd(member.usd))
+    known = [member.seconds_per_answer for member in panel.members if member.seconds_per_answer is not None]
+    measured = [percent(study.overall["usable_agreement"]), span(study.overall["cohen_kappa"]), ""]
+    table.add_row(study.judge, str(study.n), *measured, f"{sum(known):.2f}" if known else "-", _usd(panel.usd))
+    screen.print(table)
+    screen.print(_verdict(panel))
 
 
 def _verdict(panel: PanelStudy) -> str:
@@ -141,15 +130,6 @@ def _verdict(panel: PanelStudy) -> str:
 
 def _usd(usd: float | None) -> str:
     return "unknown" if usd is None else f"{usd:.2f}"
-
-
-def _sum(seconds: list[float | None]) -> str:
-    known = [value for value in seconds if value is not None]
-    return f"{sum(known):.2f}" if known else "-"
-
-
-MOST_ITEMS = 5
-"""The most items with disagreements that are listed."""
 
 
 def print_items(study: ItemStudy, screen: Console) -> None:
@@ -176,11 +156,10 @@ def physician_item_lines(people: PhysicianItemStudy | None) -> list[str]:
     """Findings on a judge from physicians' verdicts on items, a line each; none where there are none."""
     if people is None:
         return []
-    who = "constructed verdicts, not physicians'" if people.constructed else f"physicians ({', '.join(people.raters)})"
-    lines = [f"items against {who}: {_item_agreement(people.judge)}"]
+    lines = [f"items against {_who(people, 'verdicts')}: {_item_agreement(people.judge)}"]
     if len(people.by_theme) > 1:
         lines += [f"  {theme}: {_item_agreement(measured)}" for theme, measured in people.by_theme.items()]
-    worst = [row for row in people.by_item if row.disagreements][:MOST_ITEMS]
+    worst = [row for row in people.by_item if row.disagreements][:_MOST_ITEMS]
     lines += [
         f"  {row.disagreements} of {row.verdicts} differ (kappa {_value(row.kappa)}, macro-F1 {_value(row.macro_f1)}) "
         f"on {row.question_id}: {row.item}"
@@ -189,17 +168,12 @@ def physician_item_lines(people: PhysicianItemStudy | None) -> list[str]:
     if people.among is not None:
         lines.append(f"  physicians with each other: {_item_agreement(people.among)}")
     if people.alt_test is not None:
-        lines.append(f"  alternative annotator test on items: {_alt_test(people)}")
+        test = people.alt_test
+        result = {True: "passed", False: "failed", None: "inconclusive"}[test.passed]
+        omega = "" if test.passed is None or test.omega is None else f", winning rate {test.omega:.2f}"
+        why = f" ({test.why})" if test.why else ""
+        lines.append(f"  alternative annotator test on items: {result}{omega}{why}")
     return lines
-
-
-def _alt_test(people: PhysicianItemStudy) -> str:
-    test = people.alt_test
-    assert test is not None
-    why = f" ({test.why})" if test.why else ""
-    if test.passed is None or test.omega is None:
-        return f"inconclusive{why}"
-    return f"{'passed' if test.passed else 'failed'}, winning rate {test.omega:.2f}{why}"
 
 
 def _item_agreement(agreement: ItemAgreement) -> str:

@@ -1,7 +1,6 @@
 """The one screen of `medjudge validate`: verdict, categories, weaknesses, and what the scores cannot show."""
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.table import Table
@@ -11,7 +10,6 @@ from medjudge.cli.study_screens import print_panel
 from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateCheck
 from medjudge.probes.probes import COUNTED
 from medjudge.statistics.estimates import Estimate
-from medjudge.validation.confidence import Confidence
 from medjudge.validation.physicians import PhysicianAgreement
 from medjudge.validation.ranking import first_of_two
 from medjudge.validation.rates import Usability
@@ -74,30 +72,18 @@ def _check_lines(study: Study) -> Iterator[str]:
             else:
                 same_finding.setdefault((check.kind, _finding(check)), []).append(check)
         for (_, finding), checks in same_finding.items():
-            yield f"{state:<{_STATE_WIDTH}}  {_names(checks)}: {finding}"
-        for _, same_threshold in groupby(sorted(flips, key=_required), _required):
-            why = open_because if state == CheckState.INCONCLUSIVE else ""
-            yield f"{state:<{_STATE_WIDTH}}  {_flips([*same_threshold])}{why}"
-
-
-def _required(check: GateCheck) -> float:
-    return check.required
-
-
-def _names(checks: Sequence[GateCheck]) -> str:
-    """The names of checks of one kind: `usable agreement, MK, MLU`."""
-    return ", ".join([checks[0].check, *(check.part or check.check for check in checks[1:])])
+            names = [checks[0].check, *(check.part or check.check for check in checks[1:])]
+            yield f"{state:<{_STATE_WIDTH}}  {', '.join(names)}: {finding}"
+        why = open_because if state == CheckState.INCONCLUSIVE else ""
+        for required in sorted({check.required for check in flips}):
+            measured = ", ".join(f"{one.part} {span(_measured(one))}" for one in flips if one.required == required)
+            yield f"{state:<{_STATE_WIDTH}}  flips by probe {measured}; at most {required:g} allowed{why}"
 
 
 def _finding(check: GateCheck) -> str:
     if check.n == 0:
         return check.why
     return f"{span(_measured(check))}, at least {check.required:g} required{'; ' if check.why else ''}{check.why}"
-
-
-def _flips(checks: Sequence[GateCheck]) -> str:
-    measured = ", ".join(f"{check.part} {span(_measured(check))}" for check in checks)
-    return f"flips by probe {measured}; at most {checks[0].required:g} allowed"
 
 
 def _measured(check: GateCheck) -> Estimate:
@@ -111,7 +97,8 @@ def _categories(study: Study) -> Table:
     table = plain_table("", columns)
     for name in ("overall", *study.scheme.categories):
         measures = study.overall if name == "overall" else study.by_category.get(name)
-        published = [_published(reference.percent.get(name))] if reference else []
+        known = reference.percent.get(name) if reference else None
+        published = ["" if known is None else f"{known:.1f} %"] if reference else []
         if measures is None:
             table.add_row(name, "0", "no scores", *published)
             continue
@@ -126,10 +113,6 @@ def _categories(study: Study) -> Table:
             f"{measures['bias']['value']:+.2f}",
         )
     return table
-
-
-def _published(percent: float | None) -> str:
-    return "" if percent is None else f"{percent:.1f} %"
 
 
 def _beside(study: Study) -> Iterator[str]:
@@ -160,7 +143,7 @@ def _beside(study: Study) -> Iterator[str]:
             f"physicians order them {percent(study.ranking.pairwise_accuracy)}"
         )
     if study.confidence:
-        yield _confidence(study.confidence)
+        yield f"confidence: calibration error {study.confidence.ece:.3f}, Brier {span(study.confidence.brier)}"
     if study.usability:
         yield _usability(study.usability)
     if study.leave_out:
@@ -178,10 +161,6 @@ def _among_physicians(physicians: PhysicianAgreement) -> str:
         f"physicians among each other: {percent(physicians.usable_agreement)}, kappa {span(physicians.cohen_kappa)}; "
         f"alternative annotator test {verdict}{omega}"
     )
-
-
-def _confidence(confidence: Confidence) -> str:
-    return f"confidence: calibration error {confidence.ece:.3f}, Brier {span(confidence.brier)}"
 
 
 def _usability(usability: Usability) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from medjudge.annotate.add_scores import scores_lock
 from medjudge.annotate.adjudicate import adjudication_plan
-from medjudge.annotate.plan import ItemPlan, PairPlan, Plan, plan_file, rater_problem
+from medjudge.annotate.plan import Plan, plan_file, rater_problem
 from medjudge.annotate.tasks import AGREED, LEVELS, Task
 from medjudge.errors import InputError
 from medjudge.files import read_json, write_whole
@@ -35,7 +35,7 @@ class AnnotationPages:
     listener: Listener
     _app: "FastAPI"
     run: Run
-    plan: Plan | PairPlan | ItemPlan
+    plan: Plan
     task: Task
 
     def serve(self) -> None:
@@ -44,12 +44,8 @@ class AnnotationPages:
 
     def open_units(self) -> dict[str, int]:
         """The number of units that each rater has left."""
-        units = self.task.units(self.run, self.plan)
-        done = {(record.rater, self.task.key_of(record)) for record in self.task.kept(self.run)}
-        return {
-            rater: sum(any((rater, key) not in done for key in self.task.keys_of(unit)) for unit in units[rater])
-            for rater in self.links
-        }
+        progress = self.task.progress(self.run, [self.plan])
+        return {rater: progress[rater].open for rater in self.links}
 
 
 def open_pages(
@@ -58,7 +54,6 @@ def open_pages(
     *,
     task: Task = LEVELS,
     network: Network = Network(),
-    adjudicate: bool = False,
 ) -> AnnotationPages:
     """Opens the pages on which raters work through the run's plan.
 
@@ -66,18 +61,17 @@ def open_pages(
 
     Args:
         raters: Raters of the plan; all of them that have work unless given.
-        task: What they do: score answers, compare pairs, or mark items.
-        adjudicate: The only rater is a third physician, who records the agreed score where two others differ.
+        task: What they do: score answers, compare pairs, or mark items. Under `AGREED` the only rater is a third
+            physician, who records the agreed score where two others differ.
 
     Raises:
         InputError: There is no plan, a rater has nothing in it, FastAPI is not installed, the address cannot be used,
             or the certificate cannot be read.
     """
     run = run if isinstance(run, Run) else Run.existing(Path(run))
-    if adjudicate and len(raters) != 1:
+    if task is AGREED and len(raters) != 1:
         raise InputError("--adjudicate: name one --rater, a physician who did not score the disputed answers")
-    plan = adjudication_plan(run, raters[0]) if adjudicate else task.read_plan(run)
-    task = AGREED if adjudicate else task
+    plan = adjudication_plan(run, raters[0]) if task is AGREED else task.read_plan(run)
     by_rater, command = plan.by_rater, f"{task.command} serve"
     chosen = list(dict.fromkeys(raters)) or [rater for rater, items in by_rater.items() if items]
     for rater in chosen:

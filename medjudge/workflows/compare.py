@@ -1,6 +1,6 @@
 """The comparison station: a judge compares two models' answers at a time, in both orders, and the models are ranked."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -138,7 +138,10 @@ def compare(
                 "these scores; omit it"
             )
         else:
-            say(_no_pair_prompt(judge_ref))
+            say(
+                f"judge {judge_ref.name} ({judge_ref.kind}) has no prompt for pairs: a pair comes from its scores of "
+                "the two single answers, P(A > B) from both distributions, and the order of the answers cannot matter"
+            )
             possible = possible_pairs(run.questions(), run.answers(), models)
             answers = {key for pair in possible for key in pair.answers}
             if isinstance(judge_ref, PanelRef):
@@ -172,26 +175,21 @@ def write_pair_study(run: Run, judge_ref: AnyRef, models: Sequence[str], setting
     return study
 
 
-def refresh_pair_study(run: Run, judge_ref: AnyRef) -> PairStudy | None:
-    """Computes the comparison of a run again, as physicians' pairs may have come since; None where there is none."""
+def physicians_pairs(run: Run, judge_ref: AnyRef) -> PhysicianPairStudy | None:
+    """The judge's pairs against physicians', where both compared answers of the run; computed and written anew."""
+    compared = physician_pairs(run)
+    if not compared:
+        return None
     before = read_pair_study(run, judge_ref.name)
     if before is None:
-        return None
-    present = {answer.model for answer in run.answers()}
-    models = [model for model in before.compared if model in present]
-    return write_pair_study(run, judge_ref, models, PairSettings(before.length_controlled))
-
-
-def physicians_pairs(run: Run, judge_ref: AnyRef) -> PhysicianPairStudy | None:
-    """The judge's pairs against physicians', where both compared answers of the run."""
-    compared = physician_pairs(run)
-    study = refresh_pair_study(run, judge_ref) if compared else None
-    if compared and study is None:
         say(
             f"{physician_pairs_file(run)}: {len(compared)} pairs; `medjudge compare {quote(str(run.path))} --judge "
             f"{judge_ref.name}` lets this judge compare them, too"
         )
-    return None if study is None else study.physicians
+        return None
+    present = {answer.model for answer in run.answers()}
+    models = [model for model in before.compared if model in present]
+    return write_pair_study(run, judge_ref, models, PairSettings(before.length_controlled)).physicians
 
 
 def models_to_compare(run: Run, named: Sequence[str]) -> list[str]:
@@ -240,13 +238,6 @@ def require_both_answers(run: Run, models: Sequence[str]) -> None:
     raise InputError("\n  ".join([head, *missing[:_LISTED], *more]))
 
 
-def _no_pair_prompt(judge_ref: AnyRef) -> str:
-    return (
-        f"judge {judge_ref.name} ({judge_ref.kind}) has no prompt for pairs: a pair comes from its scores of the two "
-        "single answers, P(A > B) from both distributions, and the order of the answers cannot matter"
-    )
-
-
 def _judge_pairs(run: Run, judge_ref: JudgeRef, models: Sequence[str], options: CompareOptions) -> int:
     """Judges what is not judged yet, and returns how many pairs are new."""
     station = LabelStation(
@@ -257,11 +248,10 @@ def _judge_pairs(run: Run, judge_ref: JudgeRef, models: Sequence[str], options: 
         PairJudgment,
         pair_prompts_sha256("reason-first" if isinstance(judge_ref, ApiRef) else "score-first", run.scheme()),
     )
-    station.begin()
+    done = {(pair.pair_key, pair.first): pair for pair in station.begin()}
     questions = {question.id: question for question in run.questions()}
     answers = {answer.key: answer for answer in run.answers()}
     earlier, scheme = earlier_turns(list(questions.values())), run.scheme()
-    done = {(pair.pair_key, pair.first): pair for pair in station.judgments()}
 
     def work_of(keys: Sequence[PairKey]) -> list[PairAssignment]:
         work = []
@@ -284,20 +274,21 @@ def _judge_pairs(run: Run, judge_ref: JudgeRef, models: Sequence[str], options: 
         say(f"{len(started) - len(waiting)} pairs by {judge_ref.name} exist; {to_go} to go")
     if not to_go:
         return 0
-    with station.at_work(2 * to_go, "comparing", "order", "{made} judgments of pairs were made and are") as judged:
 
-        def judge_these(keys: Sequence[PairKey]) -> None:
-            for judgment in judged(work_of(keys)):
-                done[judgment.pair_key, judgment.first] = judgment
-
-        judge_these(waiting)
+    def batches() -> Iterator[list[PairAssignment]]:
+        yield work_of(waiting)
         if options.budget is None:
-            judge_these(fresh)
-        while options.budget is not None and wanted and fresh:
-            chosen = _next(fresh, done, models, min(wanted, _AT_ONCE), options.settings.seed)
-            judge_these(chosen)
-            taken = set(chosen)
-            fresh, wanted = [key for key in fresh if key not in taken], wanted - len(chosen)
+            yield work_of(fresh)
+            return
+        left, open_pairs = wanted, fresh
+        while left and open_pairs:
+            chosen = _next(open_pairs, done, models, min(left, _AT_ONCE), options.settings.seed)
+            yield work_of(chosen)
+            open_pairs, left = [key for key in open_pairs if key not in set(chosen)], left - len(chosen)
+
+    bar = (2 * to_go, "comparing", "order")
+    for judgment in station.judged(batches(), bar, "{made} judgments of pairs were made and are"):
+        done[judgment.pair_key, judgment.first] = judgment
     return len({key for key, _ in done} - begun) + len(waiting)
 
 

@@ -1,13 +1,12 @@
 """Judges of items and pairs at work in a run: loading, whose verdicts a file holds, and what interrupts them."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Generic, Literal
+from typing import Any, Generic, NamedTuple
 
 from medjudge.errors import InputError, UnfinishedError
 from medjudge.item_records import ItemJudgment
@@ -19,11 +18,27 @@ from medjudge.judge.open import ApiRef, JudgeOptions, JudgeRef
 from medjudge.judge.ordinal import OrdinalItemJudge, OrdinalJudge
 from medjudge.judge.pairs import PAIR_LABELS
 from medjudge.judge.protocol import Judge
+from medjudge.pair_records import PairJudgment
 from medjudge.provenance import stamped
 from medjudge.screen import progress_bar, stop_explained
 from medjudge.store import Run
 from medjudge.workflows.judge import Made, load, most_reply_tokens, rewrite_without_failed
 from medjudge.workflows.run_folder import record_spending
+
+
+class _Words(NamedTuple):
+    """The judges' entry in `run.json`, what they do and give, for messages, and the labels of a generative one."""
+
+    entries: str
+    does: str
+    gives: str
+    labels: Sequence[str]
+
+
+_WORDS: dict[type, _Words] = {
+    ItemJudgment: _Words("item_judges", "checked items", "verdicts", ITEM_LABELS),
+    PairJudgment: _Words("pair_judges", "compared", "pairs", PAIR_LABELS),
+}
 
 
 @dataclass(frozen=True)
@@ -50,78 +65,72 @@ class LabelStation(Generic[Made]):
         """The judgments of the file; none where there is none yet."""
         return self.run.made_from_texts(self.file, self.record)
 
-    def begin(self) -> None:
-        """Removes what another request may bring from the file.
+    def begin(self) -> list[Made]:
+        """Removes what another request may bring from the file, and returns the other judgments.
 
         Raises:
             InputError: The file holds judgments by another judge of this name, or the judge's base is not found.
         """
-        recorded = self._entries().get(self.judge_ref.name, {})
+        recorded = self._entries.get(self.judge_ref.name, {})
         if recorded and recorded.get("sha256") != self.identity and self.file.exists():
             raise InputError(
-                f"{self.file}: holds {self._words[1]} by another judge or server of this name, or by other prompts; "
+                f"{self.file}: holds {self._words.gives} by another judge or server of this name, or by other prompts; "
                 "move the file away, or choose another run"
             )
         rewrite_without_failed(self.file, self.judgments(), self.options, recorded, self.run.rewrite)
+        return self.judgments()
 
-    @contextmanager
-    def at_work(
-        self, total: int, label: str, unit: str, kept: str, loaded: Judge | None = None
-    ) -> Iterator[Callable[[Sequence[Any]], Iterator[Made]]]:
-        """Loads the judge as one of this task, and notes into `run.json` before and after whose judgments these are.
+    def judged(
+        self, batches: Iterable[Sequence[Any]], bar: tuple[int, str, str], kept: str, loaded: Judge | None = None
+    ) -> Iterator[Made]:
+        """Judges batch after batch: each judgment is on disk before the next one is made.
+
+        `run.json` says before the first and after the last one whose judgments these are.
 
         Args:
-            total: The judgments to come, for the progress bar.
-            label: Of the bar; the judge's name follows.
-            unit: What the bar counts.
+            batches: The work; the next batch is asked for when the judgments of the one before have been taken.
+            bar: The progress bar: how many judgments are to come, a label, and what is counted.
             kept: What is said where the work is interrupted, with `{made}` for the number of judgments.
             loaded: The judge where it is in memory already.
-
-        Yields:
-            Judges units: each judgment is on disk before the next one is made.
 
         Raises:
             InputError: The judge cannot be loaded, or its files changed while it was.
             UnfinishedError: The judge's files changed meanwhile.
         """
         judge, name, made = self._loaded(loaded), self.judge_ref.name, 0
-        bar = progress_bar(total, f"{label} ({name})", unit)
-
-        def judged(units: Sequence[Any]) -> Iterator[Made]:
-            nonlocal made
-            for judgment in judge.judge(units):
-                for record in stamped([judgment], self.run.texts()):
-                    self.run.append(self.file, record.model_dump_json())
-                made += 1
-                bar.update()
-                yield judgment
-
+        total, label, unit = bar
+        shown = progress_bar(total, f"{label} ({name})", unit)
         self._note()
         start = time.monotonic()
         try:
             with stop_explained(lambda: f"{kept.format(made=made)} kept in {self.run.path}"):
-                yield judged
+                for batch in batches:
+                    for judgment in stamped(judge.judge(batch), self.run.texts()):
+                        self.run.append(self.file, judgment.model_dump_json())
+                        made += 1
+                        shown.update()
+                        yield judgment
         finally:
-            bar.close()
+            shown.close()
             self._note(time.monotonic() - start)
             if isinstance(self.judge_ref, ApiRef):
                 record_spending(self.run, self.options.limit.prices)
         if self._identity() != self.identity:
-            doing, holds = self._words
             raise UnfinishedError(
-                f"judge {name}: its files changed while it {doing}, and {self.file} holds {holds} by those from "
-                "before; restore them, or remove this file"
+                f"judge {name}: its files changed while it {self._words.does}, and {self.file} holds "
+                f"{self._words.gives} by those from before; restore them, or remove this file"
             )
 
     def _loaded(self, loaded: Judge | None) -> Any:
+        """The judge as one of this task."""
         judge = loaded or load(self.judge_ref, self.options, self.run)
-        if isinstance(judge, ApiJudge):
-            return judge
         if self._identity() != self.identity:
             name = self.judge_ref.name
             raise InputError(f"judge {name}: its files changed while it was loaded; run the same command again")
+        if isinstance(judge, ApiJudge):
+            return judge
         if isinstance(judge, GenerativeJudge):
-            return GenerativeLabels(judge, ITEM_LABELS if self._of_items else PAIR_LABELS)
+            return GenerativeLabels(judge, self._words.labels)
         assert isinstance(judge, OrdinalJudge)
         return OrdinalItemJudge(judge)
 
@@ -131,31 +140,24 @@ class LabelStation(Generic[Made]):
         return self._identity()
 
     @property
-    def _of_items(self) -> bool:
-        return issubclass(self.record, ItemJudgment)
+    def _words(self) -> _Words:
+        return _WORDS[self.record]
 
     @property
-    def _words(self) -> tuple[str, str]:
-        return ("checked items", "verdicts") if self._of_items else ("compared", "pairs")
-
     def _entries(self) -> dict[str, Any]:
-        entries: dict[str, Any] = self.run.manifest().get(self._key, {})
+        entries: dict[str, Any] = self.run.manifest().get(self._words.entries, {})
         return entries
-
-    @property
-    def _key(self) -> Literal["item_judges", "pair_judges"]:
-        return "item_judges" if self._of_items else "pair_judges"
 
     def _identity(self) -> str:
         """The sha256 of everything that changes the judge's verdicts."""
         ref, options = self.judge_ref, self.options
-        who: list[str | None] = [ref.identity(options, self.run.scheme())]
+        who: Sequence[str | None] = [ref.identity(options, self.run.scheme())]
         if isinstance(ref, ApiRef):
             who = ref.served(options)
         return sha256("\x1f".join([*map(str, who), self.prompts_sha256]).encode()).hexdigest()
 
     def _note(self, seconds: float = 0.0) -> None:
-        judges, judge_ref = self._entries(), self.judge_ref
+        judges, judge_ref = self._entries, self.judge_ref
         before = judges.get(judge_ref.name, {})
         judges[judge_ref.name] = {
             "kind": judge_ref.kind,
@@ -165,4 +167,4 @@ class LabelStation(Generic[Made]):
             "reply_tokens": most_reply_tokens(self.options, before),
             "seconds": round(before.get("seconds", 0.0) + seconds, 1),
         }
-        self.run.update_manifest(**{self._key: judges})
+        self.run.update_manifest(**{self._words.entries: judges})

@@ -71,17 +71,15 @@ def mark_items(run: Run, judge_ref: JudgeRef, options: JudgeOptions, loaded: Jud
     """
     scheme, file = run.scheme(), item_judgments_file(run, judge_ref.name)
     station = LabelStation(run, judge_ref, options, file, ItemJudgment, item_prompts_sha256(scheme))
-    station.begin()
-    done = {judgment.answer_key for judgment in station.judgments()}
+    done = {judgment.answer_key for judgment in station.begin()}
     work = item_assignments(run.questions(), run.answers(), scheme)
     waiting = [assignment for assignment in work if assignment.answer.key not in done]
     if done and waiting:
         say(f"items of {len(work) - len(waiting)} answers are checked by {judge_ref.name}; {len(waiting)} to go")
     if waiting:
         kept = "the items of {made} answers were checked and are"
-        with station.at_work(len(waiting), "items", "answer", kept, loaded) as judged:
-            for _ in judged(waiting):
-                pass
+        for _ in station.judged([waiting], (len(waiting), "items", "answer"), kept, loaded):
+            pass
     return write_item_study(run, judge_ref)
 
 

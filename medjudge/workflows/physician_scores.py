@@ -55,13 +55,9 @@ def require_unseen(judge_ref: AnyRef, scores: Sequence[PhysicianScore], group_of
     Raises:
         InputError: The judge has seen one of them.
     """
-    seen_groups = {group_of[question_id] for question_id in judge_ref.seen if question_id in group_of}
+    seen_groups = {group_of.get(question_id) for question_id in judge_ref.seen} - {None}
     scored = {score.question_id for score in scores}
-    overlap = sorted(
-        question_id
-        for question_id in scored
-        if question_id in judge_ref.seen or group_of.get(question_id) in seen_groups
-    )
+    overlap = sorted(name for name in scored if name in judge_ref.seen or group_of.get(name) in seen_groups)
     if overlap:
         raise InputError(
             f"judge {judge_ref.name}: was trained or tuned on {len(overlap)} of these {len(scored)} questions (such as "
@@ -81,7 +77,7 @@ def of_unseen(records: Sequence[_Record], questions: Sequence[Question], seen: C
         seen: The ids of the questions that it was trained, tuned or calibrated on.
     """
     group_of = {question.id: question.group for question in questions}
-    seen_groups = {group_of[question_id] for question_id in seen if question_id in group_of}
+    seen_groups = {group_of.get(question_id) for question_id in seen} - {None}
     return [record for record in records if group_of.get(record.question_id) not in seen_groups]
 
 

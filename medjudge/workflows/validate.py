@@ -264,7 +264,7 @@ def _warn_of_informative(run: Run) -> None:
     """Warns where scores were collected on answers that are no random sample."""
     scored = {score.answer_key for score in run.physician_scores()}
     plans = read_plans(run) if plan_file(run).exists() else []
-    if any(plan.which != "random" and any(item.key in scored for item in plan.items) for plan in plans):
+    if any(plan.which != "random" and any(item.keys[0] in scored for item in plan.items) for plan in plans):
         notify(
             f"{run.physicians_file}: holds answers chosen as informative, not a random sample: such scores may correct "
             "a judge, not validate it"

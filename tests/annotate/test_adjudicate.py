@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scoring_pages import client_of
-from scoring_run import build_run, planned
+from scoring_run import MODELS, client_of, planned
 from starlette.testclient import TestClient
 
 from medjudge.annotate.add_scores import add_scores
@@ -15,42 +14,32 @@ from medjudge.annotate.adjudicate import adjudication_plan, disputed, open_dispu
 from medjudge.annotate.tasks import AGREED
 from medjudge.distill.labels import physicians_by_answer
 from medjudge.errors import InputError
-from medjudge.records import AgreedScore, AnswerKey, Judgment, PhysicianScore
+from medjudge.records import AgreedScore, AnswerKey, Judgment, MTGDimensions, PhysicianScore
 from medjudge.store import Run
 from medjudge.validation.study import Settings, agreement_study
 from medjudge.workflows.annotation_pages import open_pages
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(run: Run) -> Run:
     """Scored by dr-a and dr-b; three answers are disputed."""
-    built = build_run(tmp_path / "run")
-    planned(built)
-    keys = {(answer.question_id, answer.model): answer.key for answer in built.answers()}
-    model = "secret-model-7b"
-    scores = []
-    for question, (first, second) in {
+    planned(run)
+    letter = dict.fromkeys(MTGDimensions.model_fields, 5)
+    given: dict[str, tuple[Any, Any]] = {
         "first": (2, 4),  # two levels
         "second": (4, 5),
         "third": (3, 4),  # across usable
         "fourth": (1, 2),
-    }.items():
-        key = keys[question, model]._asdict()
-        scores += [
-            PhysicianScore(**key, rater="dr-a", score=first, comment=f"low <b>{question}</b>"),
-            PhysicianScore(**key, rater="dr-b", score=second),
-        ]
-    good, unsafe = (
-        {"instruction_following": 5, "correctness": 5, "effectiveness": 5, "readability": 4, "safety": safety}
-        for safety in (1, 0)
-    )
-    letter = keys["sixth", model]._asdict()
-    scores += [
-        PhysicianScore.model_validate({**letter, "rater": rater, "dimensions": dimensions})
-        for rater, dimensions in (("dr-a", good), ("dr-b", unsafe))
-    ]
-    add_scores(built, scores)
-    return built
+        "sixth": ({**letter, "safety": 1}, {**letter, "safety": 0}),
+    }
+    scores = []
+    for question_id, (first, second) in given.items():
+        key = {"question_id": question_id, "model": MODELS[0]}
+        field = "score" if isinstance(first, int) else "dimensions"
+        scores += [{**key, "rater": "dr-a", field: first, "comment": f"low <b>{question_id}</b>"}]
+        scores += [{**key, "rater": "dr-b", field: second}]
+    add_scores(run, [PhysicianScore.model_validate(score) for score in scores])
+    return run
 
 
 def client(run: Run) -> TestClient:
@@ -77,9 +66,9 @@ def test_the_third_sees_scores_without_names_and_records_the_agreed_one(run: Run
 
     assert browser.post(f"/answer/{plan.items[0].id}", data={"score": "4", "comment": "as agreed"}).status_code == 303
     assert run.physicians_file.read_bytes() == before
-    key = plan.items[0].key._asdict()
+    key = plan.items[0].keys[0]._asdict()
     assert run.adjudicated() == [
-        AgreedScore(**key, rater="dr-c", score=4, comment="as agreed", texts=run.texts()[plan.items[0].key])
+        AgreedScore(**key, rater="dr-c", score=4, comment="as agreed", texts=run.texts()[plan.items[0].keys[0]])
     ]
     assert open_disputes(run) == 2
     assert 'value="4"' in browser.get(f"/answer/{plan.items[0].id}").text
@@ -91,20 +80,20 @@ def test_the_third_sees_scores_without_names_and_records_the_agreed_one(run: Run
 def test_nobody_adjudicates_what_they_scored_or_somebody_else_settled(run: Run) -> None:
     with pytest.raises(InputError, match=r"--adjudicate: no answer of .* for dr-a; 3 are disputed"):
         adjudication_plan(run, "dr-a")
-    key = adjudication_plan(run, "dr-c").items[0].key
+    key = adjudication_plan(run, "dr-c").items[0].keys[0]
     add_scores(run, [AgreedScore(**key._asdict(), rater="dr-c", score=4)], agreed=True)
     assert [item.question_id for item in adjudication_plan(run, "dr-d").items] == ["third", "sixth"]
     assert len(adjudication_plan(run, "dr-c").items) == 3  # who may look at it again
     with pytest.raises(InputError, match="--adjudicate: name one --rater"):
-        open_pages(run, adjudicate=True)
-    pages = open_pages(run, ["dr-c"], adjudicate=True)
+        open_pages(run, task=AGREED)
+    pages = open_pages(run, ["dr-c"], task=AGREED)
     pages.listener.socket.close()
     assert pages.links["dr-c"].answers == 3
     assert pages.open_units() == {"dr-c": 2}
 
 
 def test_the_agreed_score_counts_and_the_raters_agreement_stays(run: Run) -> None:
-    first = AnswerKey("first", "secret-model-7b", 0)
+    first = AnswerKey("first", MODELS[0], 0)
     judgments = [
         Judgment(**score.answer_key._asdict(), judge="j", score=5, expected=5.0)
         for score in run.physician_scores()
@@ -135,7 +124,7 @@ def test_import_and_validate_say_it(run: Run, medjudge: Callable, tmp_path: Path
     done = medjudge("annotate", "import", run.path, form)
     assert "physicians differ by two levels or across usable on 3 answers" in done.stdout
     assert f"medjudge annotate serve {run.path} --adjudicate --rater NAME" in done.stdout
-    key = adjudication_plan(run, "dr-c").items[0].key
+    key = adjudication_plan(run, "dr-c").items[0].keys[0]
     add_scores(run, [AgreedScore(**key._asdict(), rater="dr-c", score=4)], agreed=True)
     validated = medjudge("validate", run.path, "--judge", "similarity", "--resamples", 100)
     assert "adjudicated.jsonl: agreed scores count in place of disputed ones (1)" in validated.stderr

@@ -9,6 +9,7 @@ import pytest
 from openpyxl import load_workbook
 from scoring_run import build_run, judgment
 
+from medjudge.annotate.add_scores import add_scores
 from medjudge.annotate.plan import Plan, read_plan
 from medjudge.annotate.tasks import LEVELS
 from medjudge.records import PhysicianScore
@@ -16,11 +17,6 @@ from medjudge.store import Run, write_records
 
 Edit = Callable[[Any], None]
 BOTH = ("--rater", "dr-a", "--rater", "dr-b")
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    return build_run(tmp_path / "run")
 
 
 @pytest.fixture
@@ -37,17 +33,6 @@ def test_empty_answers_are_left_out_and_reported(run: Run, medjudge: Any) -> Non
     done = medjudge("annotate", "export", run.path, *BOTH, "--each", 5)
     assert "5 answers, each to 2 of 2 raters" in done.stdout
     assert "left out: 1 empty" in done.stdout
-
-
-def test_answers_that_the_judge_left_unscored_are_reported(run: Run, medjudge: Any) -> None:
-    answers = run.answers()
-    write_records(
-        run.judgments_file("j"), [judgment(answer, None if n < 3 else 0.7) for n, answer in enumerate(answers[1:])]
-    )
-    done = medjudge("annotate", "export", run.path, *BOTH)
-    assert "4 of these 14 answers have no score of judge j: they cannot count in its validation" in done.stdout
-    done = medjudge("annotate", "export", run.path, *BOTH, "--out", run.path / "more", "--json")
-    assert json.loads(done.stdout)["without_score"] == {"judge": "j", "answers": 4}
 
 
 def form_of(run: Run, rater: str = "dr-a") -> Path:
@@ -91,7 +76,7 @@ def expected(run: Run, rater: str, entered: dict[str, dict[str, object]]) -> lis
         values = dict(cells)
         comment = values.pop("comment")
         score = values.pop("score", None)
-        key = {**items[item_id].key._asdict(), "rater": rater}
+        key = {**items[item_id].keys[0]._asdict(), "rater": rater}
         records.append({**key, "score": score, "dimensions": values or None, "comment": comment})
     return records
 
@@ -108,9 +93,7 @@ def by_key(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_what_is_filled_in_is_what_is_stored(run: Run, exported: Plan, medjudge: Any) -> None:
-    files = []
-    for rater in ("dr-a", "dr-b"):
-        files.append(fill(form_of(run, rater), levels(run, rater), to=f"scored by {rater}.xlsx"))
+    files = [fill(form_of(run, rater), levels(run, rater), to=f"by {rater}.xlsx") for rater in ("dr-a", "dr-b")]
     done = medjudge("annotate", "import", run.path, *files)
     assert done.returncode == 0, done.stderr
     for rater in ("dr-a", "dr-b"):
@@ -133,7 +116,7 @@ def test_a_blank_score_is_no_problem(run: Run, exported: Plan, medjudge: Any) ->
     done = medjudge("annotate", "import", run.path, fill(form_of(run), {**some, left: {"comment": "not my field"}}))
     assert done.returncode == 0, done.stderr
     assert "5 scores imported" in done.stdout
-    assert "9 rows are not scored yet (1 with a comment)" in done.stdout
+    assert "9 rows without a score yet (1 with a comment)" in done.stdout
     assert "dr-a: 5 of 14 scored, 9 open" in done.stdout
     assert "no answer was scored by two raters yet" in done.stdout
 
@@ -155,36 +138,23 @@ def twice(workbook: Any) -> None:
     sheet.append([cell.value for cell in sheet[2]])
 
 
-def headings_gone(workbook: Any) -> None:
-    workbook["MR"]["F1"].value = "points"
+def at(sheet: str, cell: str, value: object) -> Edit:
+    def edit(workbook: Any) -> None:
+        workbook[sheet][cell].value = value
+
+    return edit
 
 
-def in_the_next_row(workbook: Any) -> None:
-    row = cell_of(workbook, "MR", 0, "F").row
-    workbook["MR"][f"F{row + 1}"].value = 4
+def in_place_of_the_score(column: str) -> Edit:
+    def edit(workbook: Any) -> None:
+        cell_of(workbook, "MSE", 0, column).value = 4
+        cell_of(workbook, "MSE", 0, "F").value = None
 
-
-def only_in_the_next_row(workbook: Any) -> None:
-    in_the_next_row(workbook)
-    cell_of(workbook, "MR", 0, "F").value = None
-
-
-def score_as_reference(workbook: Any) -> None:
-    cell_of(workbook, "MSE", 0, "C").value = 4
-    cell_of(workbook, "MSE", 0, "F").value = None
-
-
-def score_as_comment(workbook: Any) -> None:
-    cell_of(workbook, "MSE", 0, "G").value = 4
-    cell_of(workbook, "MSE", 0, "F").value = None
+    return edit
 
 
 def id_of_the_next_row(workbook: Any) -> None:
     cell_of(workbook, "MSE", 0, "A").value = cell_of(workbook, "MSE", 1, "A").value
-
-
-def of_a_stranger(workbook: Any) -> None:
-    workbook.worksheets[0]["B2"].value = "dr-z"
 
 
 @pytest.mark.parametrize(
@@ -196,24 +166,22 @@ def of_a_stranger(workbook: Any) -> None:
         (put("MTG", 0, "J", 2), "sheet 'MTG', row 2: safety in J2 is 2; 0 or 1 is expected"),
         (put("MTG", 0, "G", None), "no correctness in G2; the five dimensions are scored together or not at all"),
         (put("MTG", 1, "F", 6), "instruction_following in F3 is 6; the scale goes from 0 to 5"),
-        (put("MSE", 0, "A", None), "sheet 'MSE', row 2: the ID is missing; its texts are those of item"),
-        (put("MSE", 0, "A", "0123456789ab"), "the ID '0123456789ab' is not in the plan; its texts are those of item"),
-        (id_of_the_next_row, "has other texts; these are those of item"),
+        (put("MSE", 0, "A", None), "sheet 'MSE', row 2: the ID is missing; copy the row"),
+        (put("MSE", 0, "A", "0123456789ab"), "the ID '0123456789ab' is not in the plan; copy the row"),
+        (id_of_the_next_row, "is also in sheet 'MSE', row 3; keep one of them"),
         (put("MSE", 0, "E", "A better answer."), "sheet 'MSE', row 2: answer in E2 is not the exported text"),
-        (put("MSE", 0, "E", None), "answer in E2 is blank; restore the text"),
         (put("MSE", 0, "H", 3), "'3' is in a column without a heading"),
         (
             put("MSE", 0, "F", "=2+2"),
-            "sheet 'MSE', row 2: score in F2 holds a formula without a value; type the number",
+            "sheet 'MSE', row 2: score in F2 holds a formula without a value; type the value",
         ),
-        (put("MSE", 0, "G", "=A1"), "sheet 'MSE', row 2: comment in G2 holds a formula without a value; type the text"),
-        (score_as_reference, "reference in C2 is 4; a score goes into score"),
-        (score_as_comment, "comment in G2 is 4 and the score is blank"),
+        (put("MSE", 0, "G", "=A1"), "sheet 'MSE', row 2: comment in G2 holds a formula without a value"),
+        (in_place_of_the_score("C"), "reference in C2 is 4; a score goes into score"),
+        (in_place_of_the_score("G"), "comment in G2 is 4 and the score is blank"),
         (twice, "sheet 'MSE', row 2: item"),
-        (in_the_next_row, "score is in F3 and in F2; keep F2 and clear the other"),
-        (only_in_the_next_row, "score is in F3; move it to F2"),
-        (headings_gone, "sheet 'MR', row 1: no column 'Score 评分 1–5'"),
-        (of_a_stranger, "belongs to rater dr-z, and the raters of the plan are dr-a, dr-b"),
+        (at("MR", "F3", 4), "score is in F3, in a row that only continues a text; fill in F2 alone"),
+        (at("MR", "F1", "points"), "sheet 'MR', row 1: no column 'Score 评分 1–5'"),
+        (at("Read me 说明", "B2", "dr-z"), "belongs to rater dr-z, and the raters of the plan are dr-a, dr-b"),
     ],
 )
 def test_each_invalid_cell_is_reported_and_nothing_is_imported(
@@ -252,9 +220,8 @@ def test_all_problems_of_all_files_are_reported_at_once(run: Run, exported: Plan
     assert done.stderr.startswith("error: 5 problems; nothing was imported; --accept-valid")
     assert done.stderr.count("one.xlsx, sheet") == 4
     assert done.stderr.count("two.xlsx, sheet") == 1
-    assert (
-        "two.xlsx，工作表“MR”第2行：F2单元格（评分）填写的是0，分值范围为1至5" in done.stderr
-    )  # a question is Chinese
+    # A question is Chinese.
+    assert "two.xlsx，工作表“MR”第2行：F2单元格（评分）填写的是0，分值范围为1至5" in done.stderr
 
 
 def test_valid_rows_are_imported_and_the_others_can_be_fixed(run: Run, exported: Plan, medjudge: Any) -> None:
@@ -281,28 +248,6 @@ def test_valid_rows_are_imported_and_the_others_can_be_fixed(run: Run, exported:
     assert by_key(stored(run, "dr-a")) == by_key(expected(run, "dr-a", entered))
 
 
-def test_a_changed_score_needs_replace(run: Run, exported: Plan, medjudge: Any) -> None:
-    entered = levels(run, "dr-a")
-    assert medjudge("annotate", "import", run.path, fill(form_of(run), entered)).returncode == 0
-    before = run.physicians_file.read_bytes()
-    changed = fill(
-        form_of(run), entered, put("MSE", 0, "F", 1 if given_of(run, entered, "MSE") != 1 else 2), "changed.xlsx"
-    )
-    done = medjudge("annotate", "import", run.path, changed)
-    assert done.returncode == 2
-    assert "in the run, and" in done.stderr
-    assert run.physicians_file.read_bytes() == before
-    done = medjudge("annotate", "import", run.path, changed, "--replace")
-    assert "0 scores imported, 13 imported before, 1 replaced" in done.stdout
-
-
-def given_of(run: Run, entered: dict[str, dict[str, object]], category: str) -> object:
-    """The score of the first row of a sheet."""
-    listed = LEVELS.units(run, read_plan(run))["dr-a"]
-    first = next(to_fill for to_fill in listed if to_fill.question.category == category)
-    return entered[first.item.id]["score"]
-
-
 def test_the_form_of_another_rater_or_plan_is_refused(run: Run, exported: Plan, medjudge: Any, tmp_path: Path) -> None:
     swapped = tmp_path / "dr-b.xlsx"
     swapped.write_bytes(fill(form_of(run), levels(run, "dr-a")).read_bytes())
@@ -313,30 +258,13 @@ def test_the_form_of_another_rater_or_plan_is_refused(run: Run, exported: Plan, 
     foreign = fill(form_of(other), levels(other, "dr-a"), to="foreign.xlsx")
     done = medjudge("annotate", "import", run.path, foreign)
     assert "has 14 items, and none is in a plan of this run" in done.stderr
-    item = next(iter(levels(run, "dr-a")))
     half = ("--overlap", 1, "--out", tmp_path / "half", "--new-plan")
     assert medjudge("annotate", "export", other.path, *BOTH, *half).returncode == 0
     theirs = next(iter(read_plan(other).by_rater["dr-b"]))
-
-    def take_theirs(workbook: Any) -> None:
-        next(sheet for sheet in workbook.worksheets[1:])["A2"].value = theirs
-
-    mixed = fill(tmp_path / "half" / "dr-a.xlsx", levels(other, "dr-a"), take_theirs)
+    form = tmp_path / "half" / "dr-a.xlsx"
+    mixed = fill(form, levels(other, "dr-a"), at(load_workbook(form).sheetnames[1], "A2", theirs))
     done = medjudge("annotate", "import", other.path, mixed)
     assert f"item {theirs} is for dr-b to score, not for dr-a" in done.stderr
-    assert item not in done.stderr
-
-
-def test_scores_go_on_to_validate_with_no_further_option(run: Run, exported: Plan, medjudge: Any) -> None:
-    write_records(run.judgments_file("j"), [judgment(answer, 0.7) for answer in run.answers()])
-    path = fill(form_of(run), levels(run, "dr-a"))
-    done = medjudge("validate", run.path, "--judge", "j", "--physicians", path)
-    assert "a form of `medjudge annotate export`; import it first with `medjudge annotate import`" in done.stderr
-    assert medjudge("annotate", "import", run.path, path).returncode == 0
-    done = medjudge("validate", run.path, "--judge", "j", "--resamples", 100, "--json")
-    study = json.loads(done.stdout)
-    assert (study["n"], study["against"], study["raters"]) == (14, "physicians", ["dr-a"])
-    assert run.physicians_file.name in study["file"]
 
 
 def test_informative_scores_come_with_a_warning(run: Run, medjudge: Any) -> None:
@@ -349,24 +277,6 @@ def test_informative_scores_come_with_a_warning(run: Run, medjudge: Any) -> None
     assert "chosen as informative, not a random sample" in done.stderr
 
 
-def test_export_again_keeps_the_plan_and_never_writes_over_a_form(run: Run, exported: Plan, medjudge: Any) -> None:
-    done = medjudge("annotate", "export", run.path, *BOTH)
-    assert done.returncode == 2
-    assert "dr-a.xlsx: exists already and may hold scores" in done.stderr
-    assert medjudge("annotate", "import", run.path, fill(form_of(run), levels(run, "dr-a"))).returncode == 0
-    done = medjudge("annotate", "export", run.path, *BOTH, "--out", run.path / "again", "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["raters"]["dr-b"]["answers"] == 14
-    assert read_plan(run) == exported
-    done = medjudge("annotate", "export", run.path, *BOTH, "--seed", 1, "--out", run.path / "more")
-    assert done.returncode == 2
-    assert (
-        "another plan, made with --rater dr-a --rater dr-b --overlap 2 --which random --seed 0 (14 scores"
-        in done.stderr
-    )
-    assert not (run.path / "more").exists()
-
-
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_plan_whose_forms_are_out_is_never_lost(run: Run, exported: Plan, medjudge: Any, seed: int) -> None:
     """Neither where ids differ, nor where the same ids (one seed) are shared out in another way."""
@@ -375,7 +285,8 @@ def test_a_plan_whose_forms_are_out_is_never_lost(run: Run, exported: Plan, medj
     other = ("annotate", "export", run.path, *BOTH, "--overlap", 1, "--seed", seed, "--out", run.path / "more")
     done = medjudge(*other)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "(0 scores imported), and its forms may be out" in done.stderr
+    assert "another plan, made with --rater dr-a --rater dr-b --overlap 2 --seed 0 (0 scores imported)" in done.stderr
+    assert not (run.path / "more").exists()
     assert "--new-plan makes a new plan and keeps this one as plan-1.json" in done.stderr
     assert read_plan(run) == exported
     assert "plan-1.json; its forms can still be imported" in medjudge(*other, "--new-plan").stdout
@@ -401,9 +312,7 @@ def test_other_files_are_refused(run: Run, exported: Plan, medjudge: Any, jsonl:
 
 
 def test_a_score_given_elsewhere_counts_as_progress(run: Run, exported: Plan, medjudge: Any) -> None:
-    from medjudge.annotate.add_scores import add_scores
-
     item = exported.items[0]
-    add_scores(run, [PhysicianScore(**item.key._asdict(), rater="dr-a", score=4)])
+    add_scores(run, [PhysicianScore(**item.keys[0]._asdict(), rater="dr-a", score=4)])
     blank = medjudge("annotate", "import", run.path, form_of(run), "--json")
     assert json.loads(blank.stdout)["raters"]["dr-a"] == {"answers": 14, "scored": 1, "open": 13}

@@ -3,21 +3,17 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from browsing import served, watched
 from openpyxl import load_workbook
-from scoring_pages import HERE, TOKEN, client_of
+from scoring_run import HERE, SETTLED, client_of, press
 from starlette.testclient import TestClient
 
-from medjudge.annotate.access import Access
-from medjudge.annotate.serve import annotation_app
 from medjudge.annotate.tasks import ITEMS, PAIRS, Task
 from medjudge.annotate.units import Unit
-from medjudge.item_records import ItemScore
 from medjudge.pair_records import PhysicianPair
 from medjudge.provenance import same
 from medjudge.store import Run
@@ -39,7 +35,6 @@ class Case(NamedTuple):
     run: Path
     written: tuple[str, ...]
     read: tuple[str, ...]
-    noun: str
 
     @property
     def name(self) -> str:
@@ -79,9 +74,9 @@ def case(request: pytest.FixtureRequest, sample_run: Path) -> Case:
     (sample_run / "item_scores.jsonl").unlink()
     (sample_run / "physician_pairs.jsonl").unlink()
     if request.param == "pairs":
-        return Case(PAIRS, sample_run, ("A", " 平局 ", "b", "TIE"), ("first", "tie", "second", "tie"), "pairs")
+        return Case(PAIRS, sample_run, ("A", " 平局 ", "b", "TIE"), ("first", "tie", "second", "tie"))
     written = ("met 符合", "not_met", " 与条目相矛盾 ", "Not Met")
-    return Case(ITEMS, sample_run, written, ("met", "not_met", "contradicted", "not_met"), "verdicts")
+    return Case(ITEMS, sample_run, written, ("met", "not_met", "contradicted", "not_met"))
 
 
 @pytest.fixture
@@ -104,11 +99,15 @@ def test_units_are_spread_and_no_form_names_a_model(planned: Case, medjudge: Any
         for item in plan.items
     )
     assert set(kinds.values()) == {1}
-    cells = [str(cell.value) for sheet in load_workbook(planned.form) for row in sheet.iter_rows() for cell in row]
+    book = load_workbook(planned.form)
+    cells = [str(cell.value) for sheet in book for row in sheet.iter_rows() for cell in row]
     assert not [cell for cell in cells if "model-" in cell]
     for unit in planned.units:
         assert all(point in cells for point in unit.points)
     assert any("Answer A 回答A" in cell for cell in cells) == (planned.task is PAIRS)
+    sheet = book[str(planned.task.sheet)]  # printed across landscape pages with its headings
+    setup = (sheet.page_setup.orientation, sheet.page_setup.fitToHeight, sheet.sheet_properties.pageSetUpPr.fitToPage)
+    assert (*setup, sheet.print_title_rows) == ("landscape", 0, True, "$1:$1")
     if planned.task is PAIRS:
         more = ("--rater", "dr-a", "--each", 20, "--out", tmp_path / "more")
         (planned.run / "annotation" / "pair_plan.json").unlink()
@@ -121,25 +120,20 @@ def test_a_workbook_comes_back_as_records(planned: Case, medjudge: Any) -> None:
     planned.fill(*planned.written)
     done = medjudge("annotate", planned.name, "import", planned.run, planned.form)
     assert done.returncode == 0, done.stderr
-    assert f"4 {planned.noun} imported" in done.stdout
+    assert "4 verdicts imported" in done.stdout
     keys = [key for unit in planned.units for key in planned.task.keys_of(unit)]
     assert [planned.task.key_of(record) for record in planned.records] == keys[:4]
     assert planned.verdicts == list(planned.read)
-    assert re.search(rf"\n{len(keys) - 4} (pairs are not compared|items have no verdict) yet", done.stdout)
+    assert re.search(rf"\n{len(keys) - 4} rows? without a verdict yet", done.stdout)
+    done_units = sum(set(planned.task.keys_of(unit)) <= set(keys[:4]) for unit in planned.units)
+    assert f"dr-a: {done_units} of 5 scored, {5 - done_units} open" in done.stdout
     again = medjudge("annotate", planned.name, "import", planned.run, planned.form)
-    assert f"0 {planned.noun} imported, 4 imported before" in again.stdout
+    assert "0 verdicts imported, 4 imported before" in again.stdout
     planned.fill(planned.written[2])
     assert medjudge("annotate", planned.name, "import", planned.run, planned.form).returncode == 2
     replaced = medjudge("annotate", planned.name, "import", planned.run, planned.form, "--replace")
     assert "1 replaced" in replaced.stdout
     assert planned.verdicts == [planned.read[2], *planned.read[1:]]
-
-
-def test_sheets_print_across_landscape_pages_with_their_headings(planned: Case) -> None:
-    sheet = load_workbook(planned.form)[str(planned.task.sheet)]
-    setup = sheet.page_setup
-    assert (setup.orientation, setup.fitToHeight, sheet.print_title_rows) == ("landscape", 0, "$1:$1")
-    assert sheet.sheet_properties.pageSetUpPr.fitToPage
 
 
 def test_forms_of_an_earlier_version_are_read(planned: Case, medjudge: Any) -> None:
@@ -157,12 +151,12 @@ def test_accept_valid_imports_the_others_and_the_fixed_form_comes_again(planned:
     planned.fill(good, "perhaps", good)
     done = medjudge("annotate", planned.name, "import", planned.run, planned.form, "--accept-valid")
     assert done.returncode == 1, done.stderr
-    assert f"2 {planned.noun} imported, 0 imported before" in done.stdout
-    assert "1 problem to fix" in done.stdout
+    assert "2 verdicts imported, 0 imported before" in done.stdout
+    assert f"1 problem; to fix: {planned.form.with_stem('dr-a-to-fix')}" in done.stdout
     planned.fill(good, good, good)
     again = medjudge("annotate", planned.name, "import", planned.run, planned.form, "--accept-valid")
     assert again.returncode == 0, again.stderr
-    assert f"1 {planned.noun} imported, 2 imported before" in again.stdout
+    assert "1 verdict imported, 2 imported before" in again.stdout
 
 
 def test_every_wrong_cell_is_named_and_nothing_is_imported(planned: Case, medjudge: Any) -> None:
@@ -185,67 +179,69 @@ def test_every_wrong_cell_is_named_and_nothing_is_imported(planned: Case, medjud
     assert planned.records == []
 
 
-@pytest.mark.parametrize("case", ["pairs"], indirect=True)
-def test_records_of_unknown_answers_are_refused_with_every_line(case: Case, medjudge: Any, tmp_path: Path) -> None:
-    reverse = {**PAIR, "first": "model-b", "second": "model-a"}
-    lines = [
+RECORDS = {
+    "pairs": (
         PAIR,
-        {**PAIR, "second": "gpt-9"},
-        {**PAIR, "question_id": "MK-xx-99"},
-        {**PAIR, "second": "model-a"},
-        {**PAIR, "preferred": "A"},
-        {**reverse, "preferred": "first"},
-    ]
-    file = tmp_path / "pairs.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    done = medjudge("annotate", "pairs", "import", case.run, file)
-    assert done.returncode == 2
-    for message in (
-        "5 problems; nothing was imported",
-        "line 2: no answer of gpt-9 (sample 0) to MK-en-01",
-        "line 3: no answer of model-a (sample 0) to MK-xx-99",
-        "first and second are both model-a",
-        "line 5: preferred",
-        "line 6: dr's verdict is tie in pairs.jsonl, line 1, and first here; keep one of the two",
-    ):
-        assert message in done.stderr
-    assert case.records == []
-    file.write_text(json.dumps(PAIR) + "\n" + json.dumps(reverse) + "\n")  # a tie is a tie in either order
-    assert "1 pairs imported, 1 imported before" in medjudge("annotate", "pairs", "import", case.run, file).stdout
-    assert same(case.records[0], PhysicianPair.model_validate(PAIR))
-    assert len(case.records) == 1
+        [
+            ({"second": "gpt-9"}, "line 2: no answer of gpt-9 (sample 0) to MK-en-01"),
+            ({"question_id": "MK-xx-99"}, "line 3: no answer of model-a (sample 0) to MK-xx-99"),
+            ({"second": "model-a"}, "line 4: first and second are both model-a"),
+            ({"preferred": "A"}, "line 5: preferred"),
+            (
+                {"first": "model-b", "second": "model-a", "preferred": "first"},
+                "line 6: dr's verdict is tie in records.jsonl, line 1, and first here; keep one of the two",
+            ),
+        ],
+        {"first": "model-b", "second": "model-a"},  # a tie is a tie in either order
+    ),
+    "items": (
+        ITEM,
+        [
+            ({"model": "gpt-9"}, "line 2: no answer of gpt-9 (sample 0) to MK-en-01"),
+            ({"item": "Is kind"}, "line 3: 'Is kind' is no item of MK-en-01"),
+            ({"verdict": "yes"}, "line 4: verdict"),
+            (
+                {"verdict": "not_met"},
+                "line 5: dr's verdict is met in records.jsonl, line 1, and not_met here; keep one of the two",
+            ),
+        ],
+        {},
+    ),
+}
 
 
-@pytest.mark.parametrize("case", ["items"], indirect=True)
-def test_records_of_unknown_items_are_refused_with_every_line(case: Case, medjudge: Any, tmp_path: Path) -> None:
-    lines = [ITEM, {**ITEM, "model": "gpt-9"}, {**ITEM, "item": "Is kind"}, {**ITEM, "verdict": "yes"}]
-    file = tmp_path / "items.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in [*lines, {**ITEM, "verdict": "not_met"}]))
-    done = medjudge("annotate", "items", "import", case.run, file)
+def test_wrong_records_are_refused_with_every_line(case: Case, medjudge: Any, jsonl: Any) -> None:
+    record, wrong, same_again = RECORDS[case.name]
+    file = jsonl("records.jsonl", record, *({**record, **changes} for changes, _ in wrong))
+    done = medjudge("annotate", case.name, "import", case.run, file)
     assert done.returncode == 2
-    for message in (
-        "4 problems; nothing was imported",
-        "line 2: no answer of gpt-9 (sample 0) to MK-en-01",
-        "line 3: 'Is kind' is no item of MK-en-01",
-        "line 4: verdict",
-        "line 5: dr's verdict is met in items.jsonl, line 1, and not_met here; keep one of the two",
-    ):
+    for message in (f"{len(wrong)} problems; nothing was imported", *(message for _, message in wrong)):
         assert message in done.stderr
     assert case.records == []
-    file.write_text(json.dumps(ITEM) + "\n")
-    assert medjudge("annotate", "items", "import", case.run, file).returncode == 0
-    assert same(case.records[0], ItemScore.model_validate(ITEM))
-    assert len(case.records) == 1
+    file = jsonl("records.jsonl", record, {**record, **same_again})
+    done = medjudge("annotate", case.name, "import", case.run, file)
+    assert "1 verdict imported, 1 imported before" in done.stdout
+    (kept,) = case.records
+    assert same(kept, type(kept).model_validate(record))
 
 
 def test_another_plan_and_forms_that_exist_are_kept(planned: Case, medjudge: Any, tmp_path: Path) -> None:
     again = ("annotate", planned.name, "export", planned.run, "--rater", "dr-a", "--rater", "dr-b", *EXPORT)
     assert "exists already" in medjudge(*again).stderr
-    assert medjudge(*again, "--out", tmp_path / "again").returncode == 0
+    file = planned.task.plan_file(Run(planned.run))
+    written = json.loads(file.read_text())
+    if planned.task is ITEMS:  # as an earlier version wrote it
+        fields = {name: written[name] for name in ("seed", "overlap", "each", "by_rater")}
+        file.write_text(json.dumps({**fields, "answers": written["items"]}))
+    assert "has this plan already" in medjudge(*again, "--out", tmp_path / "again").stdout
+    assert json.loads(file.read_text())["items"] == written["items"]
     other = medjudge(*again, "--seed", 5, "--out", tmp_path / "other")
     assert other.returncode == 2
     assert "another plan" in other.stderr
     assert not (tmp_path / "other").exists()
+    planned.fill(planned.written[0])
+    assert medjudge(*again, "--seed", 5, "--out", tmp_path / "other", "--new-plan").returncode == 0
+    assert "1 verdict imported" in medjudge("annotate", planned.name, "import", planned.run, planned.form).stdout
 
 
 def choices_of(unit: Unit, value: int) -> dict[str, str]:
@@ -307,31 +303,13 @@ def test_a_pair_that_was_recorded_the_other_way_round_shows_the_same_choice(plan
     assert re.findall(r'value="(\d)" aria-pressed="true"', page) == ["3"]
 
 
-@pytest.fixture
-def page(planned: Case, browser: Any) -> Iterator[Any]:
-    """The first page in a browser; see `watched` for what fails the test."""
-    run = Run(planned.run)
-    app = annotation_app(run, planned.task.read_plan(run), Access({TOKEN: "dr-a"}), planned.task)
-    with served(app) as address, watched(browser, viewport={"width": 1200, "height": 800}) as opened:
-        opened.goto(f"{address}/?token={TOKEN}")
-        opened.wait_for_selector("h1")
-        opened.wait_for_load_state()
-        yield opened
-
-
-def press(page: Any, key: str) -> None:
-    """Presses a key that leads to another screen."""
-    page.wait_for_load_state()
-    page.wait_for_timeout(450)
-    with page.expect_navigation(timeout=60_000):
-        page.keyboard.press(key)
-    page.wait_for_selector("h1")
-    page.wait_for_load_state()
+VIEW = {"width": 1200, "height": 800}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ["pairs"], indirect=True)
-def test_keys_compare_in_a_browser(planned: Case, page: Any) -> None:
+def test_keys_compare_in_a_browser(planned: Case, open_page: Callable[..., Any]) -> None:
+    page = open_page(Run(planned.run), PAIRS, viewport=VIEW)
     left, right = (page.locator(".pair .answer").nth(side).bounding_box() for side in (0, 1))
     assert abs(left["y"] - right["y"]) < 2
     assert left["x"] + left["width"] <= right["x"]
@@ -346,14 +324,15 @@ def test_keys_compare_in_a_browser(planned: Case, page: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ["items"], indirect=True)
-def test_keys_mark_items_in_a_browser_with_the_answer_in_sight(planned: Case, page: Any) -> None:
+def test_keys_mark_items_in_a_browser_with_the_answer_in_sight(planned: Case, open_page: Callable[..., Any]) -> None:
+    page = open_page(Run(planned.run), ITEMS, viewport=VIEW)
     count = len(planned.units[0].points)
     answer, first = page.locator(".kept").bounding_box(), page.locator(".marks fieldset").first.bounding_box()
     assert answer["x"] + answer["width"] <= first["x"]
     assert max(answer["y"], first["y"]) < 400  # the reference is folded
     for _ in range(count - 1):
         page.keyboard.press("1")
-    page.wait_for_timeout(450)
+    page.wait_for_timeout(SETTLED)
     page.keyboard.press("Enter")
     page.wait_for_function("document.querySelector('.said b').textContent !== ''")
     assert str(count) in page.inner_text(".said b")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scoring_run import MODELS, answer, build_run, judgment, planned, question
+from scoring_run import MODELS, answer, judgment, planned, question, run_of
 
 from medjudge.annotate.add_scores import add_scores
 from medjudge.annotate.draw import draw_plan
@@ -19,14 +19,8 @@ from medjudge.store import Run, write_records
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    return build_run(tmp_path / "run")
-
-
-@pytest.fixture
 def large(tmp_path: Path) -> Run:
     """Sixty conversations of one to three turns, twice as many in MK as elsewhere, four models, two samples."""
-    run = Run(tmp_path / "large")
     sizes = {name: 20 if name == "MK" else 10 for name in LLMEVAL_MED.category_ids}
     questions = [
         question(f"{name}-{talk}-{turn}", name, group=f"{name}-{talk}", round=turn)
@@ -40,9 +34,7 @@ def large(tmp_path: Path) -> Run:
         for model in ("a", "b", "c", "d")
         for sample in (0, 1)
     ]
-    write_records(run.questions_file, questions)
-    write_records(run.answers_file, answers)
-    return run
+    return run_of(tmp_path / "large", questions, answers)
 
 
 def plan_of(run: Run, **options: Any) -> Plan:
@@ -94,7 +86,7 @@ def test_the_seed_decides_all_and_the_order_of_the_file_nothing(large: Run) -> N
     write_records(large.answers_file, reversed(large.answers()))
     assert plan_of(large) == plan
     other = plan_of(large, seed=1)
-    assert {item.key for item in other.items} != {item.key for item in plan.items}
+    assert {item.keys[0] for item in other.items} != {item.keys[0] for item in plan.items}
     first, second = plan.by_rater["x"], plan.by_rater["y"]
     shared = set(first) & set(second)
     assert [item for item in first if item in shared] != [item for item in second if item in shared]
@@ -108,7 +100,7 @@ def test_informative_answers_are_those_the_judge_may_be_wrong_on(run: Run) -> No
     write_records(run.judgments_file("j"), judgments)
     plan = plan_of(run, which="informative", judge="j", each=3, overlap=1, raters=["x"])
     by_doubt = sorted(answers[1:], key=lambda answer: abs(usable[answer.key] - 0.5))
-    assert {item.key for item in plan.items} == {answer.key for answer in by_doubt[:3]}
+    assert {item.keys[0] for item in plan.items} == {answer.key for answer in by_doubt[:3]}
     assert plan.left_out == {"unscored by the judge": 1}
     # A teacher who differs on the surest answers turns the order round.
     verdicts = [
@@ -116,7 +108,7 @@ def test_informative_answers_are_those_the_judge_may_be_wrong_on(run: Run) -> No
     ]
     write_records(run.judgments_file("t"), verdicts)
     plan = plan_of(run, which="informative", judge="j", teacher="t", each=2, overlap=1, raters=["x"])
-    assert {item.key for item in plan.items} == {answers[1].key, answers[2].key}
+    assert {item.keys[0] for item in plan.items} == {answers[1].key, answers[2].key}
 
 
 def test_empty_and_scored_answers_are_left_out_and_counted(run: Run) -> None:
@@ -127,7 +119,7 @@ def test_empty_and_scored_answers_are_left_out_and_counted(run: Run) -> None:
     write_records(run.physicians_file, [PhysicianScore(**key, rater="dr-z", score=3), constructed])
     plan = plan_of(run, each=None)
     assert plan.left_out == {"empty": 1, "scored by a physician already": 1}
-    assert {item.key for item in plan.items} == {answer.key for answer in rest}
+    assert {item.keys[0] for item in plan.items} == {answer.key for answer in rest}
 
 
 def test_what_a_rater_sees_holds_the_same_models_earlier_turns(run: Run) -> None:
@@ -136,7 +128,7 @@ def test_what_a_rater_sees_holds_the_same_models_earlier_turns(run: Run) -> None
     assert [entry.item.id for entry in listed] == plan.by_rater["dr-a"]
     text_of = {answer.key: answer.text for answer in run.answers()}
     for entry in listed:
-        assert [answer.key for answer in entry.answers] == [entry.item.key]
+        assert [answer.key for answer in entry.answers] == [entry.item.keys[0]]
         expected = []
         if entry.question.id == "second":
             expected = [("=1+1 is what?", text_of["first", entry.item.model, 0])]

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 from openpyxl import load_workbook
-from scoring_pages import client_of
-from scoring_run import answer, planned, question
+from scoring_run import answer, client_of, planned, question
 
 from medjudge.annotate.tasks import LEVELS
 from medjudge.annotate.units import Unit

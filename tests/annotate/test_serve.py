@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scoring_pages import HERE, MODEL, TOKEN, client_of, items_of, planned_run, scores_of
-from scoring_run import build_run, planned
+from scoring_run import HERE, MODELS, TOKEN, answer, client_of, items_of, planned, question, run_of, scores_of
 from starlette.testclient import TestClient
 
 from medjudge.annotate.access import Access
@@ -28,15 +27,9 @@ def test_without_the_token_there_is_nothing(knowledge: Run, path: str) -> None:
     assert "Reply" not in reply.text
     assert client.post(path.format(item=items_of(knowledge)[0]), headers={"origin": HERE}).status_code == 403
     assert not client.cookies
-
-
-def test_link_gives_a_cookie_that_scripts_and_other_sites_cannot_use(knowledge: Run) -> None:
-    client = TestClient(annotation_app(knowledge, read_plan(knowledge), Access({TOKEN: "dr-a"})), base_url=HERE)
-    reply = client.get("/", params={"token": TOKEN})
-    cookie = reply.headers["set-cookie"].lower()
-    assert "httponly" in cookie
-    assert "samesite=strict" in cookie
-    assert TOKEN not in reply.text
+    opened = client.get("/", params={"token": TOKEN})  # the link gives a cookie that scripts and other sites cannot use
+    cookie = opened.headers["set-cookie"].lower()
+    assert ("httponly" in cookie, "samesite=strict" in cookie, TOKEN in opened.text) == (True, True, False)
     assert client.get("/").status_code == 200
 
 
@@ -48,11 +41,9 @@ def test_every_reply_carries_the_headers(knowledge: Run) -> None:
     assert [reply.status_code for reply in replies] == [303, 200, 200, 404, 404, 400, 403]
     for reply in replies:
         policy = reply.headers["content-security-policy"]
-        assert "default-src 'none'" in policy
-        assert "unsafe" not in policy
-        assert reply.headers["cache-control"] == "no-store"
-        assert reply.headers["x-content-type-options"] == "nosniff"
-        assert reply.headers["referrer-policy"] == "no-referrer"
+        assert ("default-src 'none'" in policy, "unsafe" in policy) == (True, False)
+        others = ("cache-control", "x-content-type-options", "referrer-policy")
+        assert [reply.headers[name] for name in others] == ["no-store", "nosniff", "no-referrer"]
     page = client.get(f"/answer/{item}").text
     assert not re.search(r"<script(?! src=\"/static/page.js\")|<style| on\w+=|style=", page)
 
@@ -99,8 +90,10 @@ def test_no_model_name_on_any_page(knowledge: Run, capsys: pytest.CaptureFixture
         client.post(f"/answer/{item}", data={"score": "3", "replaces": "yes"})
     pages.append(client.get("/").text)
     assert "All answers are scored" in pages[-1]
+    assert "You can close this page." in pages[-1]
+    assert not re.search(f"medjudge validate|{knowledge.path}", pages[-1])
     with knowledge.physicians_file.open("a") as file:
-        file.write('{"model": "' + MODEL + '"}\n')
+        file.write('{"model": "' + MODELS[0] + '"}\n')
     pages.append(client.get("/").text)
     assert "Please tell whoever sent you the link" in pages[-1]
     assert "line 13" in capsys.readouterr().err
@@ -238,13 +231,6 @@ def test_each_button_has_its_meaning_in_the_standard_of_the_category(knowledge: 
     assert meanings == re.findall('<dd id="level-[1-5]">(.*?)</dd>', page)[::-1]
 
 
-def test_earlier_turns_are_folded(tmp_path: Path) -> None:
-    run = build_run(tmp_path / "run")
-    item = next(item.id for item in planned(run).items if item.question_id == "second")
-    page = client_of(run).get(f"/answer/{item}").text
-    assert re.search(r'<details class="earlier">(?s:.*?)=1\+1 is what\?(?s:.*?)</details>', page)
-
-
 def test_a_link_on_this_machine_is_the_same_after_a_restart_if_its_port_is_free(knowledge: Run) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -261,32 +247,30 @@ def test_a_link_on_this_machine_is_the_same_after_a_restart_if_its_port_is_free(
     assert other.links["dr-a"].link != links[0]
 
 
-@pytest.fixture
-def page_of(tmp_path: Path, question: Callable[..., Any], answer: Callable[..., Any]) -> Callable[[str], str]:
-    """The scoring page of one answer."""
-
-    def page(text: str) -> str:
-        run = planned_run(tmp_path / "run", [question(id="q1")], [answer(question_id="q1", text=text)])
-        return client_of(run).get(f"/answer/{items_of(run)[0]}").text
-
-    return page
-
-
-def test_markdown_is_rendered_beside_the_raw_text(page_of: Callable[[str], str]) -> None:
-    page = page_of("**Fluids**\n\n1. oral\n\n| drug | dose |\n|---|---|\n| ibuprofen | 400 mg |")
-    assert "<strong>Fluids</strong>" in page
-    assert "<li>oral</li>" in page
-    assert "<td>ibuprofen</td>" in page
-    assert "**Fluids**\n\n1. oral" in page  # behind the switch
-    assert 'id="raw"' in page
-
-
-def test_a_text_without_markdown_stands_once(page_of: Callable[[str], str]) -> None:
-    assert page_of("Drink 2 litres.").count("Drink 2 litres.") == 1
-
-
-def test_html_and_unseen_characters_stay_visible_text(page_of: Callable[[str], str]) -> None:
-    page = page_of("**<img src=x onerror=run()>** \u202e05 mg")
+@pytest.mark.parametrize(
+    ("text", "shown", "times"),
+    [
+        (
+            "**Fluids**\n\n1. oral\n\n| drug | dose |\n|---|---|\n| ibuprofen | 400 mg |",
+            # rendered, and as it was written behind the switch
+            ["<strong>Fluids</strong>", "<li>oral</li>", "<td>ibuprofen</td>", "**Fluids**\n\n1. oral", 'id="raw"'],
+            1,
+        ),
+        ("Drink 2 litres.", ["Drink 2 litres."], 1),  # without Markdown a text stands once
+        (
+            "**<img src=x onerror=run()>** \u202e05 mg",
+            ["<strong>&lt;img src=x onerror=run()&gt;</strong>", '<span class="unseen">U+202E</span>05 mg'],
+            2,
+        ),
+    ],
+)
+def test_markdown_is_rendered_beside_the_raw_text_and_html_and_unseen_characters_stay_visible(
+    tmp_path: Path, text: str, shown: list[str], times: int
+) -> None:
+    run = run_of(tmp_path / "run", [question("q1")], [answer("q1", text=text)])
+    planned(run)
+    page = client_of(run).get(f"/answer/{items_of(run)[0]}").text
     assert "<img" not in page
-    assert "<strong>&lt;img src=x onerror=run()&gt;</strong>" in page
-    assert page.count('<span class="unseen">U+202E</span>05 mg') == 2
+    for part in shown:
+        assert part in page
+    assert page.count(shown[-1]) == times

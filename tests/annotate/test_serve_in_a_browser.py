@@ -5,59 +5,21 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
 import pytest
-from browsing import served, watched
-from scoring_pages import TOKEN, items_of, planned_run, scores_of
+from scoring_run import SETTLED, answer, items_of, planned, press, question, run_of, scores_of
 
-from medjudge.annotate.access import Access
 from medjudge.annotate.plan import read_plan
-from medjudge.annotate.serve import annotation_app
-from medjudge.records import MTGDimensions
+from medjudge.records import MTGDimensions, PhysicianScore
 from medjudge.store import Run, write_records
-
-SETTLED = 450  # milliseconds after which a screen takes scores
-
-
-@pytest.fixture
-def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Opens the page of a run, which is served on loopback, or of a link; see `watched` for what fails the test."""
-    with ExitStack() as tabs:
-
-        def opened(link: Run | str, **options: Any) -> Any:
-            if isinstance(link, Run):
-                app = annotation_app(link, read_plan(link), Access({TOKEN: "dr-a"}))
-                link = f"{tabs.enter_context(served(app))}/?token={TOKEN}"
-            page = tabs.enter_context(watched(browser, **options))
-            page.goto(link)
-            page.wait_for_selector("h1")
-            page.wait_for_load_state()  # the heading is there before the style sheet
-            assert "token" not in page.url
-            return page
-
-        yield opened
 
 
 def _place(page: Any) -> int:
     return int(re.search(r"\d+", page.locator("h1").inner_text())[0])
-
-
-def _press(page: Any, *keys: str) -> None:
-    """Presses keys, the last of which leads to another screen; each is held a little, which must count once."""
-    page.wait_for_load_state()
-    page.wait_for_timeout(SETTLED)
-    with page.expect_navigation(timeout=60_000):
-        for key in keys:
-            page.keyboard.down(key)
-            page.keyboard.down(key)
-            page.keyboard.up(key)
-    page.wait_for_selector("h1")
-    page.wait_for_load_state()
 
 
 def _start(run: Run) -> tuple[subprocess.Popen[str], str]:
@@ -76,21 +38,21 @@ def test_ten_answers_by_keyboard_with_a_killed_server_between(knowledge: Run, op
     server, link = _start(knowledge)
     page = open_page(link)
     for level in "5432":
-        _press(page, level)
+        press(page, level)
     assert page.get_by_role("status").inner_text().startswith("Answer 4 saved")
-    _press(page, "u")
+    press(page, "u")
     assert _place(page) == 4
     assert page.get_by_role("button", name="2 several key errors", pressed=True).is_visible()
     page.keyboard.press("c")
     page.keyboard.type("5 mg, not 50")
     page.keyboard.press("Escape")
-    _press(page, "1")
-    _press(page, "ArrowLeft")
+    press(page, "1")
+    press(page, "ArrowLeft")
     assert (_place(page), page.get_by_label("Comment").input_value()) == (4, "5 mg, not 50")
-    _press(page, "ArrowRight")
-    _press(page, "s")
+    press(page, "ArrowRight")
+    press(page, "s")
     assert _place(page) == 6
-    _press(page, "4")
+    press(page, "4")
     server.kill()
     server.wait()
     page.context.close()
@@ -100,7 +62,7 @@ def test_ten_answers_by_keyboard_with_a_killed_server_between(knowledge: Run, op
     assert _place(page) == 5  # the one that was skipped
     assert "5 of 12 scored" in page.locator("header").inner_text()
     for level in "35121":
-        _press(page, level)
+        press(page, level)
     assert "10 of 12 scored" in page.locator("header").inner_text()
     assert _place(page) == 11
     server.send_signal(signal.SIGINT)
@@ -139,21 +101,21 @@ def test_dimensions_by_keyboard(letters: Run, open_page: Callable[..., Any]) -> 
         "safety": "1",
         "comment": "",
     }
-    _press(page, "Enter")
+    press(page, "Enter")
     assert _place(page) == 2
     page.keyboard.press("7")
     assert (
         page.get_by_role("status").inner_text()
         == "Instruction following: choose one of the scores shown Answer 1 saved Score it again"
     )
-    _press(page, "u")
-    _press(page, "1", '"', "Enter")  # one digit is put right, the other four stand
+    press(page, "u")
+    press(page, "1", '"', "Enter")  # one digit is put right, the other four stand
     for key in "44440":
         page.keyboard.press(key)
     colour = "getComputedStyle(document.querySelector('[name=%s]:checked + span')).backgroundColor"
     assert page.evaluate(colour % "safety") == "rgb(168, 63, 41)"
     assert page.evaluate(colour % "correctness") == "rgb(31, 122, 92)"
-    _press(page, "Enter")
+    press(page, "Enter")
     assert page.get_by_role("heading", name="All answers are scored").is_visible()
     dimensions = {
         tuple(score.dimensions.model_dump().values()) for score in letters.physician_scores() if score.dimensions
@@ -177,31 +139,22 @@ def test_texts_stay_texts(
     category: str,
     language: str,
     tmp_path: Path,
-    question: Callable[..., Any],
-    answer: Callable[..., Any],
-    physician_score: Callable[..., Any],
     open_page: Callable[..., Any],
 ) -> None:
     texts = dict.fromkeys(("subcategory", "scene", "difficulty", "prompt", "reference", "checklist"), HOSTILE)
+    ids = ("q1", "q2")
     questions = [
-        question(id=f"q{turn}", category=category, language=language, round=turn, **texts).model_copy(
-            update={"group": "q1"}
-        )
-        for turn in (1, 2)
+        question(name, category, language=language, round=turn, **{**texts, "group": "q1"})
+        for turn, name in enumerate(ids, 1)
     ]
-    answers = [
-        answer(question_id=question.id, model=WITHOUT_NUL, text=HOSTILE, finish_reason=HOSTILE)
-        for question in questions
-    ]
-    run = planned_run(tmp_path / "run", questions, answers)
-    levels = {"score": 3} if category == "MK" else {"dimensions": dict.fromkeys(MTGDimensions.model_fields, 1)}
-    write_records(
-        run.physicians_file,
-        [
-            physician_score(question_id=id, model=WITHOUT_NUL, rater="dr-a", comment=WITHOUT_NUL, **levels)
-            for id in ("q1", "q2")
-        ],
-    )
+    answers = [answer(name, WITHOUT_NUL, HOSTILE, finish_reason=HOSTILE) for name in ids]
+    run = run_of(tmp_path / "run", questions, answers)
+    planned(run, raters=["dr-a"], overlap=1)
+    levels: dict[str, Any] = {"score": 3}
+    if category == "MTG":
+        levels = {"dimensions": dict.fromkeys(MTGDimensions.model_fields, 1)}
+    given = {"model": WITHOUT_NUL, "rater": "dr-a", "comment": WITHOUT_NUL, **levels}
+    write_records(run.physicians_file, [PhysicianScore.model_validate({"question_id": name, **given}) for name in ids])
     items = {item.question_id: item.id for item in read_plan(run).items}
     page = open_page(run, viewport={"width": 390, "height": 780}, locale=language)
     page.goto(urljoin(page.url, f"/answer/{items['q2']}"))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from openpyxl import load_workbook
 from scoring_run import MODELS, answer, build_run, planned, question
 
+from medjudge.annotate import wrapping
 from medjudge.annotate.plan import Item
 from medjudge.annotate.tasks import LEVELS
 from medjudge.annotate.units import EarlierTurn, Unit, printable, same_text
@@ -36,6 +37,7 @@ def test_no_part_of_the_file_names_a_model(form: Path) -> None:
     with zipfile.ZipFile(form) as parts:
         content = b"".join(parts.read(name) + name.encode() for name in parts.namelist())
     assert b"Answer seventh" in content
+    assert b"_x005F_x0041_" in content  # Excel would undo an escape that an author wrote
     for model in MODELS:
         assert model.encode() not in content
     workbook = load_workbook(form)
@@ -54,15 +56,8 @@ def test_one_sheet_per_category_in_the_raters_order(form: Path, listed: list[Uni
         assert ids == [entry.item.id for entry in listed if entry.question.category == name]
         assert workbook[name].freeze_panes == "B2"
     words = [str(cell.value) for row in workbook.worksheets[0].iter_rows() for cell in row]
-    for expected in (
-        "dr-a",
-        "4 and 5 count as usable",
-        "4分和5分视为可用",
-        "Medical knowledge",
-        "医疗知识",
-        "All core and all secondary",
-        "指令遵循",
-    ):
+    english = ("dr-a", "4 and 5 count as usable", "Medical knowledge", "All core and all secondary")
+    for expected in (*english, "4分和5分视为可用", "医疗知识", "指令遵循"):
         assert any(expected in word for word in words), expected
 
 
@@ -125,28 +120,6 @@ def test_texts_stay_texts_and_nothing_is_cut(form: Path, listed: list[Unit]) -> 
     assert "[Earlier question 1]\n=1+1 is what?\n\n[Its answer]\n=SUM" in of["second"]["question"]
 
 
-def test_excel_is_kept_from_undoing_escapes_that_an_author_wrote(form: Path) -> None:
-    with zipfile.ZipFile(form) as parts:
-        content = "".join(parts.read(name).decode() for name in parts.namelist() if "xl/" in name)
-    assert "_x005F_x0041_" in content
-
-
-def test_a_form_can_show_earlier_input_and_its_problems(listed: list[Unit], tmp_path: Path) -> None:
-    entry = next(entry for entry in listed if entry.question.category == "MK")
-    path = tmp_path / "to-fix.xlsx"
-    write_workbook(
-        path,
-        "dr-a",
-        [entry],
-        filled={entry.item.id: {"score": 7, "comment": "=no\x07"}},
-        problems={entry.item.id: "score is 7"},
-    )
-    (row,) = read_workbook(path).rows
-    assert row.cells == {"score": 7, "comment": "=no␇"}
-    headings = [cell.value for cell in load_workbook(path)["MK"][1]]
-    assert headings[-1] == "To fix 需要修改"
-
-
 ANY_TEXT = st.text(st.characters(codec="utf-8"), max_size=400)
 CLUMSY = st.sampled_from(
     ["=1", "_x000D_", "x005F_", "\r\n", "\x00", "\ufffe", "#REF!", "\u2028", "中" * 900, "a " * 900]
@@ -166,8 +139,26 @@ def test_any_text_comes_back(tmp_path_factory: Any, reply: str, asked: str, comm
     form = read_workbook(path)
     assert form.problems == []
     (row,) = form.rows
-    assert row.wrong == ()
+    assert not row.wrong
     assert row.cells["score"] == 3
     for field, text in to_fill.texts.items():
         assert same_text(row.texts[field], text)
     assert same_text(str(row.cells["comment"]), printable(comment))
+
+
+@pytest.mark.parametrize("characters", ["a", "药", "a 药", "ab cd\n"])
+def test_every_character_is_measured_a_few_times_however_long_the_text(
+    characters: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = 0
+
+    def counted(character: str, advance: Any = wrapping._advance) -> int:
+        nonlocal measured
+        measured += 1
+        return int(advance(character))
+
+    monkeypatch.setattr(wrapping, "_advance", counted)
+    text = (characters * 200_000)[:200_000]
+    parts = wrapping.parts_of(text, 60)
+    assert "".join(parts) == text
+    assert measured < 8 * len(text)

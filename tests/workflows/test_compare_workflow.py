@@ -2,7 +2,10 @@
 
 import html
 import json
+import subprocess
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from calls import refused_with as refused
@@ -14,25 +17,20 @@ from medjudge.pair_records import PairJudgment, PhysicianPair
 from medjudge.records import Judgment
 from medjudge.store import Run, read_records, write_records
 
-MODELS = [f"model-{letter}" for letter in "abcde"]
+MODELS = ["model-a", "model-b", "model-c"]
+KEY = {"OPENAI_API_KEY": "of no value"}
 
 
 @pytest.fixture
 def small_run(sample_run: Path) -> Path:
     """Six questions of the sample, two of them in Chinese, with three models each."""
-    keep = ("MK-en-01", "MK-en-02", "MK-en-03", "MK-en-04")
-    questions = [json.loads(line) for line in (sample_run / "questions.jsonl").read_text().splitlines()]
-    chinese = [fields["id"] for fields in questions if fields["language"] == "zh" and fields["round"] == 1][:2]
-    kept = {*keep, *chinese}
-    for name in ("questions.jsonl", "answers.jsonl", "physician_scores.jsonl"):
-        lines = (sample_run / name).read_text().splitlines()
-        rows = [
-            line
-            for line in lines
-            if json.loads(line).get("question_id", json.loads(line).get("id")) in kept
-            and json.loads(line).get("model", "model-a") in MODELS[:3]
-        ]
-        (sample_run / name).write_text("\n".join(rows) + "\n")
+    run = Run(sample_run)
+    questions, answers, scores = run.questions(), run.answers(), run.physician_scores()
+    chinese = [one.id for one in questions if one.language == "zh" and one.round == 1][:2]
+    kept = {"MK-en-01", "MK-en-02", "MK-en-03", "MK-en-04", *chinese}
+    write_records(run.questions_file, [one for one in questions if one.id in kept])
+    for file, records in ((run.answers_file, answers), (run.physicians_file, scores)):
+        write_records(file, [one for one in records if one.question_id in kept and one.model in MODELS])
     return sample_run
 
 
@@ -56,42 +54,41 @@ def judge_by_level(run: Path, first_wins_close: bool = False):
 
 
 def compared(medjudge, run: Path, url: str, *options: object):
-    return medjudge(
-        "compare", run, "--judge", "openai:gpt", "--base-url", url, "--json", *options, OPENAI_API_KEY="of no value"
-    )
+    return medjudge("compare", run, "--judge", "openai:gpt", "--base-url", url, "--json", *options, **KEY)
+
+
+def study_of(done: subprocess.CompletedProcess[str], code: int = 0) -> dict[str, Any]:
+    """What a comparison printed."""
+    assert done.returncode == code, done.stderr
+    return dict(json.loads(done.stdout))
 
 
 def test_a_server_ranks_the_models_and_is_never_asked_twice(medjudge, chat_server, small_run: Path) -> None:
     server = chat_server(judge_by_level(small_run))
-    done = compared(medjudge, small_run, server.url)
-    assert done.returncode == 0, done.stderr
-    study = json.loads(done.stdout)
+    study = study_of(compared(medjudge, small_run, server.url))
     assert (study["how"], study["pairs"], study["judged"], study["new"]) == ("pairs", 18, 18, 18)
     assert len(server.asked) == 36
     assert study["swaps"]["consistency"]["value"] == 1
     truth = levels(small_run)
-    wins = dict.fromkeys(MODELS[:3], 0)
+    wins = dict.fromkeys(MODELS, 0)
     for (question_id, model), level in truth.items():
-        wins[model] += sum(level > truth[question_id, other] for other in MODELS[:3] if other != model)
+        wins[model] += sum(level > truth[question_id, other] for other in MODELS if other != model)
     assert {row["model"]: row["wins"] for row in study["ranking"]["models"]} == wins
     assert [row["model"] for row in study["ranking"]["models"]] == sorted(wins, key=lambda model: -wins[model])
     assert json.loads((small_run / "pairs" / "gpt.json").read_text())["judge"] == "gpt"
-    again = compared(medjudge, small_run, server.url)
-    assert json.loads(again.stdout)["new"] == 0
+    assert study_of(compared(medjudge, small_run, server.url))["new"] == 0
     assert len(server.asked) == 36
 
 
 def test_orders_that_disagree_are_ties_and_shown(medjudge, chat_server, small_run: Path) -> None:
     server = chat_server(judge_by_level(small_run, first_wins_close=True))
-    done = medjudge(
-        "compare", small_run, "--judge", "openai:gpt", "--base-url", server.url, OPENAI_API_KEY="of no value"
-    )
+    done = medjudge("compare", small_run, "--judge", "openai:gpt", "--base-url", server.url, **KEY)
     assert done.returncode == 0, done.stderr
     truth = levels(small_run)
     close = sum(
         abs(truth[question, first] - truth[question, second]) == 1
         for question in {key[0] for key in truth}
-        for first, second in (MODELS[:2], MODELS[1:3], (MODELS[0], MODELS[2]))
+        for first, second in combinations(MODELS, 2)
     )
     assert 0 < close < 18
     assert f"{close} pairs changed with the order and count as ties" in done.stdout
@@ -111,9 +108,7 @@ def test_what_failed_is_asked_again_and_nothing_else(medjudge, chat_server, smal
         return knows(body)
 
     server = chat_server(act)
-    done = compared(medjudge, small_run, server.url)
-    assert done.returncode == 1, done.stderr
-    study = json.loads(done.stdout)
+    study = study_of(compared(medjudge, small_run, server.url), 1)
     assert study["judged"] < 18
     assert sum(study["unjudged"].values()) == 18 - study["judged"]
     file = small_run / "pairs" / "gpt.jsonl"
@@ -132,24 +127,26 @@ def test_what_failed_is_asked_again_and_nothing_else(medjudge, chat_server, smal
 
 def test_a_budget_is_kept_and_a_larger_one_goes_on(medjudge, chat_server, small_run: Path) -> None:
     server = chat_server(judge_by_level(small_run))
-    first = json.loads(compared(medjudge, small_run, server.url, "--budget", 6).stdout)
+
+    def with_budget(budget: int) -> dict[str, Any]:
+        return study_of(compared(medjudge, small_run, server.url, "--budget", budget))
+
+    first = with_budget(6)
     assert (first["pairs"], first["possible"], len(server.asked)) == (6, 18, 12)
     kinds = [tuple(sorted((pair.first, pair.second))) for pair in pair_judgments(Run(small_run), "gpt")]
     assert {kinds.count(kind) for kind in kinds} == {4}  # two pairs of each two models, in both orders
-    assert json.loads(compared(medjudge, small_run, server.url, "--budget", 6).stdout)["new"] == 0
-    assert json.loads(compared(medjudge, small_run, server.url, "--budget", 9).stdout)["new"] == 3
+    assert [with_budget(budget)["new"] for budget in (6, 9)] == [0, 3]
     # An order that is missing is judged first.
     file = small_run / "pairs" / "gpt.jsonl"
     file.write_text("".join(line + "\n" for line in file.read_text().splitlines()[:-1]))
     before = len(server.asked)
-    assert json.loads(compared(medjudge, small_run, server.url, "--budget", 9).stdout)["pairs"] == 9
+    assert with_budget(9)["pairs"] == 9
     assert len(server.asked) == before + 1
 
 
 def test_a_generative_judge_compares_by_its_letters(medjudge, tiny_lm, small_run: Path, tmp_path: Path) -> None:
     judge = build_generative_judge(tmp_path / "tiny", tiny_lm)
-    done = medjudge("compare", small_run, "--judge", judge, "--device", "cpu", "--length-control", "--json")
-    study = json.loads(done.stdout)
+    study = study_of(medjudge("compare", small_run, "--judge", judge, "--device", "cpu", "--length-control", "--json"))
     assert (study["how"], study["judged"], study["length_controlled"]) == ("pairs", 18, True)
     assert study["ranking"]["length"]["value"] is not None
     records = pair_judgments(Run(small_run), "tiny")
@@ -159,9 +156,8 @@ def test_a_generative_judge_compares_by_its_letters(medjudge, tiny_lm, small_run
 
 def test_a_judge_of_single_answers_says_where_its_pairs_come_from(medjudge, tiny_similarity, small_run: Path) -> None:
     done = medjudge("compare", small_run, "--judge", tiny_similarity, "--models", "model-a,model-c", "--json")
-    assert done.returncode == 0, done.stderr
+    study = study_of(done)
     assert "has no prompt for pairs" in done.stderr
-    study = json.loads(done.stdout)
     assert (study["how"], study["pairs"], study["swaps"]) == ("pointwise", 6, None)
     assert {judgment.model for judgment in Run(small_run).judgments("similarity")} == {"model-a", "model-c"}
     assert not (small_run / "pairs" / "similarity.jsonl").exists()
@@ -170,17 +166,15 @@ def test_a_judge_of_single_answers_says_where_its_pairs_come_from(medjudge, tiny
 def test_a_panel_compares_by_its_combined_scores(medjudge, small_run: Path) -> None:
     run = Run(small_run)
     (small_run / "judgments").mkdir()
-    for name, worse in (("one", 0), ("two", 1)):
+    for name in ("one", "two"):
         judgments = [
-            Judgment(question_id=question, model=model, judge=name, score=max(1, level - worse), expected=float(level))
+            Judgment(question_id=question, model=model, judge=name, score=level, expected=float(level))
             for (question, model), level in levels(small_run).items()
         ]
         write_records(run.judgments_file(name), judgments)
     done = medjudge("compare", small_run, "--judge", "panel:one,two", "--json")
-    assert done.returncode == 0, done.stderr
+    assert (study_of(done)["how"], study_of(done)["judged"]) == ("pointwise", 18)
     assert "(a panel) has no prompt for pairs" in done.stderr
-    study = json.loads(done.stdout)
-    assert (study["how"], study["judged"]) == ("pointwise", 18)
 
 
 def test_pairs_and_single_scores_are_shown_beside_each_other_and_physicians(
@@ -197,16 +191,14 @@ def test_pairs_and_single_scores_are_shown_beside_each_other_and_physicians(
 
     server = chat_server(act)
     where = ("--judge", "openai:gpt", "--base-url", server.url)
-    assert medjudge(
-        "eval", "--run", small_run, "--benchmark", small_run / "questions.jsonl", *where, OPENAI_API_KEY="x"
-    )
+    assert medjudge("eval", "--run", small_run, "--benchmark", small_run / "questions.jsonl", *where, **KEY)
     pairs = [
         PhysicianPair(question_id="MK-en-01", first="model-b", second="model-a", rater="dr", preferred="second"),
         PhysicianPair(question_id="MK-en-02", first="model-a", second="model-c", rater="dr", preferred="tie"),
         PhysicianPair(question_id="MK-en-02", first="model-c", second="model-a", rater="xu", preferred="tie"),
     ]
-    (small_run / "physician_pairs.jsonl").write_text("".join(pair.model_dump_json() + "\n" for pair in pairs))
-    study = json.loads(compared(medjudge, small_run, server.url).stdout)
+    write_records(small_run / "physician_pairs.jsonl", pairs)
+    study = study_of(compared(medjudge, small_run, server.url))
     assert study["pointwise"]["with_pairs"]["agreement"]["value"] == 1
     assert study["pointwise"]["difference"]["value"] == 0
     assert study["pointwise"]["other_order"] == []
@@ -217,13 +209,13 @@ def test_pairs_and_single_scores_are_shown_beside_each_other_and_physicians(
     assert people["among"]["pairs"] == 1
     # Pairs alone are enough to validate: the sample's levels are taken away.
     (small_run / "physician_scores.jsonl").unlink(missing_ok=True)
-    done = medjudge("validate", small_run, *where, OPENAI_API_KEY="x")
+    done = medjudge("validate", small_run, *where, **KEY)
     assert done.returncode == 0, done.stderr
     shown = " ".join(done.stdout.split())
     assert "physicians scored no answer, so there is no gate to check" in shown
     assert "pairs against physicians (dr, xu): agreement 50.0 %" in shown
     assert "physicians with each other: agreement 100.0 %" in shown
-    validated = json.loads(medjudge("validate", small_run, *where, "--json", OPENAI_API_KEY="x").stdout)
+    validated = json.loads(medjudge("validate", small_run, *where, "--json", **KEY).stdout)
     assert validated == {"judge": "gpt", "pairs": people, "items": None}
     assert medjudge("report", small_run).returncode == 0
     page = (small_run / "report.html").read_text()

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from calls import refused_with as refused
@@ -19,6 +20,7 @@ from medjudge.store import Run, write_records
 from medjudge.text.checklist_items import items_of
 from medjudge.workflows.mark_items import require_items
 
+KEY = {"OPENAI_API_KEY": "of no value"}
 IDS = ("MK-en-01", "MK-en-03", "MK-zh-01")
 
 
@@ -55,12 +57,20 @@ def marking(fails_for: str = "never"):
     return act
 
 
+@pytest.fixture
+def judged(medjudge, chat_server, asked: tuple[Path, Path], tmp_path: Path) -> tuple[Run, Any]:
+    """A run whose items a server marked, and the server."""
+    server = chat_server(marking())
+    assert evaluated(medjudge, asked, server.url, tmp_path / "run").returncode == 0
+    return Run(tmp_path / "run"), server
+
+
 def evaluated(medjudge, asked: tuple[Path, Path], url: str, run: Path, *options: object):
     questions, answers = asked
     return medjudge(
         *("eval", "--benchmark", questions, "--answers", answers, "--judge", "openai:gpt", "--items", "--run", run),
         *("--base-url", url, *options),
-        OPENAI_API_KEY="of no value",
+        **KEY,
     )
 
 
@@ -105,11 +115,9 @@ def test_answers_without_verdicts_are_counted_with_their_reason(medjudge, chat_s
 
 
 @pytest.mark.slow
-def test_physicians_verdicts_are_compared_by_eval_and_by_validate(medjudge, chat_server, asked, tmp_path) -> None:
-    server = chat_server(marking())
-    folder = tmp_path / "run"
-    assert evaluated(medjudge, asked, server.url, folder).returncode == 0
-    run = Run(folder)
+def test_physicians_verdicts_are_compared_by_eval_and_by_validate(medjudge, judged, asked, jsonl) -> None:
+    run, server = judged
+    folder = run.path
     scores = [
         ItemScore(
             **verdict_of._asdict(),
@@ -133,15 +141,10 @@ def test_physicians_verdicts_are_compared_by_eval_and_by_validate(medjudge, chat
     assert people["among"]["verdicts"] == len(scores) // 2
     assert people["among"]["agreement"]["value"] == pytest.approx(1 - 6 / (len(scores) // 2), abs=1e-6)
     assert {row["rater"] for row in people["alt_test"]["raters"]} == {"dr-a", "dr-b"}
-    levels = [
-        json.dumps({**key._asdict(), "rater": "dr-a", "score": 4}) + "\n" for key in {s.answer_key for s in scores}
-    ]
-    (tmp_path / "levels.jsonl").write_text("".join(levels))
-    checked = medjudge(
-        *("validate", folder, "--judge", "openai:gpt", "--base-url", server.url),
-        *("--physicians", tmp_path / "levels.jsonl"),
-        OPENAI_API_KEY="of no value",
-    )
+    keys = {score.answer_key for score in scores}
+    levels = jsonl("levels.jsonl", *({**key._asdict(), "rater": "dr-a", "score": 4} for key in keys))
+    known = ("--judge", "openai:gpt", "--base-url", server.url)
+    checked = medjudge("validate", folder, *known, "--physicians", levels, **KEY)
     assert checked.returncode in (0, 1), checked.stderr
     assert "items against physicians (dr-a, dr-b): agreement 100.0 %" in checked.stdout
     assert "alternative annotator test on items" in checked.stdout
@@ -150,31 +153,22 @@ def test_physicians_verdicts_are_compared_by_eval_and_by_validate(medjudge, chat
     assert {"core", "secondary", "other"} == set(written["items"]["by_theme"])
 
 
-def test_a_physician_who_marked_only_items_is_enough_to_validate(medjudge, chat_server, asked, tmp_path) -> None:
-    server = chat_server(marking())
-    folder = tmp_path / "run"
-    assert evaluated(medjudge, asked, server.url, folder).returncode == 0
-    run = Run(folder)
+def test_a_physician_who_marked_only_items_is_enough_to_validate(medjudge, judged) -> None:
+    run, server = judged
+    folder = run.path
     judgments = item_judgments(run, "gpt")
-    write_records(
-        run.items_file,
-        [
-            ItemScore(
-                **judgment.answer_key._asdict(),
-                rater="dr-a",
-                item=one.item,
-                # The physician says the opposite of the first item of model-a's answer to MK-en-03.
-                verdict="met"
-                if one.is_met != (place == 0 and judgment.answer_key[:2] == ("MK-en-03", "model-a"))
-                else "not_met",
-            )
-            for judgment in judgments
-            for place, one in enumerate(judgment.items)
-        ],
-    )
+    scores = []
+    for judgment in judgments:
+        for place, one in enumerate(judgment.items):
+            # The physician says the opposite of the first item of model-a's answer to MK-en-03.
+            opposite = place == 0 and judgment.answer_key[:2] == ("MK-en-03", "model-a")
+            verdict = "met" if one.is_met != opposite else "not_met"
+            key = judgment.answer_key._asdict()
+            scores.append(ItemScore(**key, rater="dr-a", item=one.item, verdict=verdict))
+    write_records(run.items_file, scores)
     known = ("--judge", "openai:gpt", "--base-url", server.url)
     asked_before = len(server.asked)
-    done = medjudge("validate", folder, *known, OPENAI_API_KEY="of no value")
+    done = medjudge("validate", folder, *known, **KEY)
     assert done.returncode == 0, done.stderr
     shown = " ".join(done.stdout.split())
     assert "physicians scored no answer, so there is no gate to check" in shown
@@ -182,7 +176,7 @@ def test_a_physician_who_marked_only_items_is_enough_to_validate(medjudge, chat_
     assert " core: agreement" in shown
     # One verdict differs, and with two answers one of the two sides gave one verdict throughout: kappa is 0.
     assert re.search(r"1 of 2 differ \(kappa 0\.00, macro-F1 0\.33\) on MK-en-03: ", shown)
-    written = json.loads(medjudge("validate", folder, *known, "--json", OPENAI_API_KEY="of no value").stdout)
+    written = json.loads(medjudge("validate", folder, *known, "--json", **KEY).stdout)
     assert (written["judge"], written["pairs"]) == ("gpt", None)
     verdicts = sum(len(judgment.items) for judgment in judgments)
     assert written["items"]["judge"]["agreement"]["value"] == pytest.approx(1 - 1 / verdicts, abs=1e-6)
@@ -193,7 +187,7 @@ def test_a_physician_who_marked_only_items_is_enough_to_validate(medjudge, chat_
     assert "Items against physicians" in (folder / "report.html").read_text()
     # What needs levels says so, and a judge without verdicts is told how to get some.
     refused(
-        medjudge("validate", folder, *known, "--probes", OPENAI_API_KEY="of no value"),
+        medjudge("validate", folder, *known, "--probes", **KEY),
         "has no physician_scores.jsonl; give --physicians FILE",
     )
     refused(
@@ -219,29 +213,24 @@ def test_what_items_cannot_be_used_with_is_refused_before_anything_is_written(
     questions, answers = asked
     options = ("--answers", answers, "--run", tmp_path / "run", "--items")
     levels_only = build_ordinal_judge(tmp_path / "levels-only", tiny_encoder)
-    refused(
-        medjudge("eval", "--benchmark", questions, "--judge", levels_only, *options),
-        "--items: judge levels-only (ordinal) gives no verdicts on items",
-    )
+    for judge, named in (
+        (levels_only, "judge levels-only (ordinal) gives no verdicts on items"),
+        ("similarity", "judge similarity (similarity) gives no verdicts on items"),
+        (
+            "panel:similarity,built-in",
+            "panel-similarity+built-in (a panel) gives no verdicts on items; name an openai:",
+        ),
+    ):
+        refused(medjudge("eval", "--benchmark", questions, "--judge", judge, *options), named)
     (levels_only / "head.safetensors").write_bytes(b"cut")
     done = medjudge("eval", "--benchmark", questions, "--judge", levels_only, *options)
     assert done.returncode == 2
     assert "levels-only" in done.stderr
     assert "Traceback" not in done.stderr
-    refused(
-        medjudge("eval", "--benchmark", questions, "--judge", "similarity", *options),
-        "--items: judge similarity (similarity) gives no verdicts on items",
-    )
-    refused(
-        medjudge("eval", "--benchmark", questions, "--judge", "panel:similarity,built-in", *options),
-        "panel-similarity+built-in (a panel) gives no verdicts on items; name an openai: judge",
-    )
     one = jsonl("bare.jsonl", {"id": "plain", "category": "MK", "prompt": "Why?"})
     given = jsonl("given.jsonl", {"question_id": "plain", "model": "m", "text": "So."})
     bare = ("--benchmark", one, "--answers", given, "--judge", "openai:gpt", "--run", tmp_path / "run", "--items")
-    refused(
-        medjudge("eval", *bare, OPENAI_API_KEY="of no value"), "--items: no question has items or a numbered checklist"
-    )
+    refused(medjudge("eval", *bare, **KEY), "--items: no question has items or a numbered checklist")
     for more in ((), ("--dry-run",)):
         done = evaluated(medjudge, asked, "http://127.0.0.1:9", tmp_path / "run", "--batch", *more)
         refused(done, "--batch: not with --items; ")
