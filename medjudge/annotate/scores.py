@@ -15,7 +15,7 @@ from medjudge.files import read_json, read_yaml_texts
 from medjudge.records import PhysicianScore
 from medjudge.store import read_records
 from medjudge.tables.columns import Problems, in_english, known_in_chinese
-from medjudge.tables.spreadsheets import CellNames, Sheet, column_letters, is_blank, read_sheets
+from medjudge.tables.spreadsheets import CellNames, Sheet, column_letters, is_blank, read_delimited, read_sheets
 
 _TABLES = (".csv", ".tsv", ".xlsx")
 _LONGEST_LIST = 500
