@@ -57,9 +57,6 @@ class Validate(groups.Screen, groups.LocalJudging):
         _MORE,
     )
     training_set: Optional[Path] = rare(None, "FOLDER", "--leave-out: folder that `medjudge distill` wrote.", _MORE)
-    plan_width: Optional[float] = rare(
-        None, "SHARE", "How many more scores an interval this wide needs, such as 0.03.", _MORE, min=0.001, max=1.0
-    )
     gate: Optional[Path] = option(
         None, "FILE", "YAML file with other requirements. Default: those of the scheme.", _MORE
     )
@@ -95,7 +92,7 @@ class Validate(groups.Screen, groups.LocalJudging):
             gate=self.gate,
             probe_answers=self.probe_answers if self.probes else 0,
             leave_out=self.leaves_out(),
-            settings=Settings(self.resamples, self.seed, self.interval, self.plan_width),
+            settings=Settings(self.resamples, self.seed, self.interval),
             judging=self.judging(),
             offline=self.offline,
         )
@@ -104,7 +101,7 @@ class Validate(groups.Screen, groups.LocalJudging):
     def asks_for_levels(self) -> bool:
         """True if an option only makes sense for levels: without them the answer is how to give some."""
         asked = (self.against, self.teacher, self.leave_out, self.rater_columns, self.label_map)
-        return any(option is not None for option in (*asked, self.gate, self.plan_width, self.probes or None))
+        return any(option is not None for option in (*asked, self.gate, self.probes or None))
 
 
 @flags
@@ -131,12 +128,12 @@ def validate(options: Validate) -> None:
         against=options.against,
         options=options.study(),
     )
-    _print(study, options.run, options.against, options.plan_width, options.as_json)
+    _print(study, options.run, options.against, options.as_json)
     if study.gate.passed is False or study.coverage < 1:
         raise typer.Exit(1)
 
 
-def _print(study: "Study", run: Path, against: str | None, plan_width: float | None, as_json: bool) -> None:
+def _print(study: "Study", run: Path, against: str | None, as_json: bool) -> None:
     from medjudge.cli.output import console, print_json
     from medjudge.cli.study_screens import physician_item_lines, physician_lines
     from medjudge.cli.verdict_screen import print_verdict
@@ -148,10 +145,6 @@ def _print(study: "Study", run: Path, against: str | None, plan_width: float | N
     print_verdict(screen, study)
     for line in (*physician_lines(study.pairs), *physician_item_lines(study.items)):
         screen.print(line)
-    if plan_width is not None and study.usability is None:
-        screen.print(
-            f"\n--plan-width: only the scored answers are judged; run `medjudge eval --run {quote(str(run))}` first"
-        )
     file = Run(run).agreement_file(study.judge, against)
     screen.print(f"\n{file} has everything; next: medjudge report {quote(str(run))}")
 

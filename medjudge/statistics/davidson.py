@@ -92,18 +92,8 @@ def fit_davidson(
         covariate: One number a comparison, positive where it favours the first, shape (n,).
         prior_variance: Of the strengths; infinity for maximum likelihood, which has no solution where a group of
             models never loses to the others.
-
-    Raises:
-        ValueError: The shapes differ, an index is not of a model, or a model is compared with itself.
     """
-    first, second = np.asarray(first), np.asarray(second)
     counts = np.asarray(outcomes, dtype=float)
-    if first.shape != second.shape or counts.shape[:2] != (len(first), 3):
-        raise ValueError(f"first {first.shape}, second {second.shape} and outcomes {counts.shape} do not match")
-    if len(first) and (min(first.min(), second.min()) < 0 or max(first.max(), second.max()) >= models):
-        raise ValueError(f"models are numbered from 0 to {models - 1}")
-    if (first == second).any():
-        raise ValueError("a model is compared with itself")
     further = counts.shape[2:]
     design = _design(first, second, models, covariate)
     parameters = _newton(design, counts.reshape(len(first), 3, -1), models, prior_variance)
@@ -144,16 +134,11 @@ def ranking(
     """Strengths with 95 % intervals from a bootstrap over questions, each resample fitted anew.
 
     Args:
-        cluster: The question or conversation of each comparison, shape (n,).
+        cluster: The question or conversation of each comparison, at least one, shape (n,).
         models: The number of models.
         prior_variance: As for `fit_davidson`.
-
-    Raises:
-        ValueError: As for `fit_davidson`, or there is no comparison.
     """
     first, second, outcomes, covariate = comparisons
-    if not len(first):
-        raise ValueError("no comparison")
     # Comparisons of the same two models with the same covariate are counted in one cell.
     keys = np.column_stack([first, second, np.zeros(len(first)) if covariate is None else covariate])
     cells, cell = np.unique(keys, axis=0, return_inverse=True)
@@ -237,8 +222,6 @@ def most_informative(
     for index, (one, other) in enumerate(zip(open_first.tolist(), open_second.tolist(), strict=True)):
         waiting.setdefault((min(one, other), max(one, other)), []).append(index)
     kinds = sorted(waiting)
-    left = {kind: iter(indices) for kind, indices in waiting.items()}
-    remaining = {kind: len(indices) for kind, indices in waiting.items()}
     chosen: list[int] = []
     while kinds and len(chosen) < number:
         one, other = np.array(kinds).T
@@ -246,12 +229,11 @@ def most_informative(
         weight = information(one, other)
         best = int(np.argmax(weight * spread))
         kind = kinds[best]
-        chosen.append(next(left[kind]))
+        chosen.append(waiting[kind].pop(0))
         # Sherman and Morrison (1950): the covariance after one more comparison.
         moved = covariance @ _contrast(models, *kind)
         covariance -= weight[best] * np.outer(moved, moved) / (1 + weight[best] * spread[best])
-        remaining[kind] -= 1
-        if not remaining[kind]:
+        if not waiting[kind]:
             kinds.remove(kind)
     return np.array(chosen, dtype=int)
 

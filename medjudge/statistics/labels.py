@@ -11,7 +11,7 @@ from typing_extensions import Unpack
 
 from medjudge.statistics.bootstrap import Resampling, Sums, dense_tally, tally
 from medjudge.statistics.estimates import Estimate, estimates
-from medjudge.statistics.measures import divided
+from medjudge.statistics.measures import divided, f1, kappa
 
 
 def both_orders(forward: np.ndarray, backward: np.ndarray) -> np.ndarray:
@@ -91,19 +91,13 @@ def verdict_agreement(
     Returns:
         `agreement`, the share of equal verdicts; `kappa`, Cohen's (1960), unweighted; `decided`, the share of equal
         verdicts among the pairs on which neither calls a tie (setup S2 of Zheng et al.).
-
-    Raises:
-        ValueError: The shapes differ, or a verdict is none of 1, 0 and -1.
     """
-    for verdicts in (judge, physician):
-        if not np.isin(verdicts, (-1, 0, 1)).all():
-            raise ValueError("a verdict is 1, 0 or -1")
 
     def decided(counts: np.ndarray) -> np.ndarray:
         equal, opposite = counts[0, 0] + counts[2, 2], counts[0, 2] + counts[2, 0]
         return divided(equal, equal + opposite)
 
-    return _agreement(np.asarray(judge) + 1, np.asarray(physician) + 1, 3, {"decided": decided}, cluster, how)
+    return _agreement(judge + 1, physician + 1, 3, {"decided": decided}, cluster, how)
 
 
 def met_agreement(
@@ -120,19 +114,13 @@ def met_agreement(
         `agreement` and `kappa` as for pairs, and `macro_f1`, the mean of the F1 scores of met and of not met, the
         measure of HealthBench's meta-evaluation (Arora et al., 2025, arXiv 2505.08775); a verdict that neither rater
         gave is left out of the mean.
-
-    Raises:
-        ValueError: The shapes differ.
     """
 
     def macro_f1(counts: np.ndarray) -> np.ndarray:
-        times = np.stack([counts[k].sum(axis=0) + counts[:, k].sum(axis=0) for k in (0, 1)])
-        f1 = np.stack([divided(2 * counts[k, k], times[k]) for k in (0, 1)])
-        occurs = times > 0
-        return divided(np.where(occurs, f1, 0).sum(axis=0), occurs.sum(axis=0))
+        scores = np.stack([f1(counts, label) for label in (0, 1)])
+        return divided(np.nansum(scores, axis=0), np.isfinite(scores).sum(axis=0))
 
-    first, second = np.asarray(judge, dtype=bool).astype(int), np.asarray(physician, dtype=bool).astype(int)
-    return _agreement(first, second, 2, {"macro_f1": macro_f1}, cluster, how)
+    return _agreement(judge.astype(int), physician.astype(int), 2, {"macro_f1": macro_f1}, cluster, how)
 
 
 def _agreement(
@@ -144,15 +132,13 @@ def _agreement(
     how: Resampling,
 ) -> dict[str, Estimate]:
     """Agreement, Cohen's kappa and further measures of the table of counts of labels 0, 1, …"""
-    if first.shape != second.shape or first.ndim != 1:
-        raise ValueError(f"judge {first.shape} and physician {second.shape} must be of one length")
 
     def statistics(sums: Sums) -> dict[str, np.ndarray]:
         counts = sums["labels"]
-        n = counts.sum(axis=(0, 1))
-        observed = divided(np.trace(counts), n)
-        by_chance = divided((counts.sum(axis=0) * counts.sum(axis=1)).sum(axis=0), n**2)
-        measures = {"agreement": observed, "kappa": divided(observed - by_chance, 1 - by_chance)}
+        measures = {
+            "agreement": divided(np.trace(counts), counts.sum(axis=(0, 1))),
+            "kappa": kappa(counts, 1 - np.eye(labels)),
+        }
         return measures | {name: measure(counts) for name, measure in further.items()}
 
     counted = {"labels": tally(first * labels + second, (labels, labels))}

@@ -29,14 +29,12 @@ from medjudge.validation.records import Study
 class Settings(NamedTuple):
     """The settings of a study.
 
-    `width` is the full width of a usability rate's interval that further scores are planned for. `gate` is the scheme's
-    unless given; its `teacher_margin` is also the margin of non-inferiority to the teacher.
+    `gate` is the scheme's unless given; its `teacher_margin` is also the margin of non-inferiority to the teacher.
     """
 
     resamples: int = RESAMPLES
     seed: int = 0
     interval: Method = "bca"
-    width: float | None = None
     gate: Gate | None = None
 
     @property
@@ -123,7 +121,7 @@ def agreement_study(
         teacher=compared,
         ranking=ranking(pairs, **how),
         confidence=confidence(pairs, **how),
-        usability=usability_rates(questions, judgments, scores, settings.width, scheme) if of_physicians else None,
+        usability=usability_rates(questions, judgments, scores, scheme) if of_physicians else None,
         probes=None,
         leave_out=None,
         weaknesses=weaknesses(pairs),

@@ -41,14 +41,6 @@ def test_a_lenient_judge_is_put_right_by_a_few_scores(everything) -> None:
     assert rates.by_model["strong"].answers == 200
 
 
-def test_more_scores_are_planned_for_a_width(everything) -> None:
-    questions, judgments, scores, _ = everything
-    wide, narrow = (usability_rates(questions, judgments, scores, width) for width in (0.3, 0.12))
-    assert wide.overall.more_scores == 0
-    assert 30 < narrow.overall.more_scores <= 280
-    assert usability_rates(questions, judgments, scores).overall.more_scores is None
-
-
 def test_nothing_beyond_the_scored_answers_needs_no_prediction(everything) -> None:
     questions, judgments, scores, _ = everything
     scored = {score.answer_key for score in scores}
