@@ -45,9 +45,9 @@ def refined(module_server, tmp_path_factory):
     module_server.replies["proposer"] = propose
     options = RefineOptions(judging=JudgeOptions(server=Server(module_server.url)))
     refinement = refine_checklists(run, "openai:judge", proposer="openai:proposer", options=options)
-    assert f"{len(refinement.kept)} kept" in repr(refinement)
-    assert json.loads((run / "refinement" / "summary.json").read_text()) == refinement.as_json()
-    return refinement.as_json(), run / "refinement"
+    assert f"{len(refinement.summary['kept'])} kept" in repr(refinement)
+    assert json.loads((run / "refinement" / "summary.json").read_text()) == refinement.summary
+    return refinement.summary, run / "refinement"
 
 
 @pytest.mark.slow
