@@ -27,6 +27,7 @@ from medjudge.models.hardware import choose_device
 from medjudge.records import Judgment, PhysicianScore
 from medjudge.scheme import Scheme
 from medjudge.screen import say
+from medjudge.statistics.estimates import Record
 from medjudge.store import Run
 from medjudge.validation.comparison import PhysicianPairStudy
 from medjudge.validation.gate import read_gate
@@ -176,15 +177,10 @@ def validate_judge(
     identity, rubrics = use.judge_sha256, use.rubrics_sha256
     if isinstance(judge_ref, (FolderRef, ApiRef)):
         identity, rubrics = judge_ref.identity(judging, scheme), judge_ref.rubrics_sha256(scheme)
-    measured = {
-        "pairs": None if source.against else physicians_pairs(run, judge_ref),
-        "items": None if source.against else physicians_items(run, judge_ref),
-        "file": source.name,
-        "sha256": source.sha256,
-        "judge_sha256": identity,
-        "rubrics_sha256": rubrics,
-        "quantization": use.quantization,
-    }
+    measured: dict[str, Any] = {"file": source.name, "sha256": source.sha256, "quantization": use.quantization}
+    measured |= {"judge_sha256": identity, "rubrics_sha256": rubrics}
+    if source.against is None:
+        measured |= {"pairs": physicians_pairs(run, judge_ref), "items": physicians_items(run, judge_ref)}
     return write_study(run, study.model_copy(update=measured), source.against, source.of_run)
 
 
@@ -271,28 +267,12 @@ def _warn_of_informative(run: Run) -> None:
         )
 
 
-class MarksStudy(NamedTuple):
-    """A judge against physicians' pairs and items. Without levels there is no gate.
+class MarksStudy(Record):
+    """A judge against physicians' pairs and items; None where they have none in common. Without levels, no gate."""
 
-    Attributes:
-        run: The run; `pairs/JUDGE.json` and `items/JUDGE.json` of it have the same under `physicians`.
-        judge: The judge's name.
-        pairs: None where the judge and physicians have no pair in common.
-        items: None where they have no item in common.
-    """
-
-    run: Run
     judge: str
     pairs: PhysicianPairStudy | None
     items: PhysicianItemStudy | None
-
-    def as_json(self) -> dict[str, Any]:
-        """The object of `medjudge validate --json`."""
-        return {
-            "judge": self.judge,
-            "pairs": None if self.pairs is None else self.pairs.model_dump(mode="json"),
-            "items": None if self.items is None else self.items.model_dump(mode="json"),
-        }
 
 
 def only_marked(run: Run) -> bool:
@@ -316,10 +296,10 @@ def validate_marks(run: Run | Path | str, judge: str = "local", scheme: str | No
         adopt_scheme(run, scheme)
     judge_ref = resolve_judge_or_panel(judge, run)
     with run.lock():
-        study = MarksStudy(run, judge_ref.name, physicians_pairs(run, judge_ref), physicians_items(run, judge_ref))
-    if study.pairs is None and study.items is None:
+        pairs, items = physicians_pairs(run, judge_ref), physicians_items(run, judge_ref)
+    if pairs is None and items is None:
         raise InputError(
             f"judge {judge_ref.name}: nothing that physicians marked in {run.path} can be compared with this judge; "
             "for verdicts on items run `medjudge eval --items` with it, for pairs `medjudge compare`"
         )
-    return study
+    return MarksStudy(judge=judge_ref.name, pairs=pairs, items=items)
