@@ -28,13 +28,10 @@ _LONGEST_STEP = 2.0
 
 
 class Comparisons(NamedTuple):
-    """Comparisons of models, one row each.
+    """Comparisons of models, one row each, by their indices.
 
-    Attributes:
-        first: Index of a model, shape (n,).
-        second: Index of the other model, shape (n,).
-        outcomes: Shares of first, tie and second, shape (n, 3).
-        covariate: One number a comparison, positive where it favours the first, shape (n,); None for none.
+    `outcomes` are the shares of first, tie and second, shape (n, 3); `covariate` is positive where it favours the
+    first, shape (n,), or None.
     """
 
     first: np.ndarray
@@ -46,10 +43,8 @@ class Comparisons(NamedTuple):
 class Fitted(NamedTuple):
     """The parameters; `...` are further axes of the counts, such as resamples.
 
-    Attributes:
-        strength: Mean 0 over the models, shape (models, ...).
-        tie: The logarithm of Davidson's nu, shape (...).
-        covariate: The coefficient of the covariate, shape (...); 0 without one.
+    `strength` has mean 0 over the models, shape (models, ...); `tie` is the logarithm of Davidson's nu, shape (...),
+    `covariate` the coefficient of the covariate, 0 without one.
     """
 
     strength: np.ndarray
@@ -58,14 +53,10 @@ class Fitted(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """Intervals of a ranking.
+    """Intervals of a ranking: of each model's strength and of the share of comparisons that it is expected to win.
 
-    Attributes:
-        strength: Of each model, in the order of its index.
-        win_share: The share of comparisons with each of the other models that a model is expected to win, ties half,
-            where the covariate is 0.
-        tie: The probability of a tie of two models of equal strength.
-        covariate: The coefficient of the covariate; None without one.
+    The share is over all other models, ties half, where the covariate is 0. `tie` is the probability of a tie of two
+    equally strong models, `covariate` the coefficient of the covariate, None without one.
     """
 
     strength: list[Interval]
@@ -182,16 +173,15 @@ def most_informative(
 ) -> np.ndarray:
     """Chooses open comparisons, the most informative first (a D-optimal design, greedily); of equal ones the earlier.
 
-    Chernoff, H. (1959). Sequential design of experiments. Annals of Mathematical Statistics 30, 755-770. A comparison
-    adds information c c' w to that on the strengths, with c the two models' contrast and w the variance of its score
-    under Davidson's model at the strengths fitted so far. The one with the greatest w c' S c, S the covariance of the
-    strengths, raises the determinant of the information most.
+    A comparison adds information c c' w to that on the strengths, with c the two models' contrast and w the variance of
+    its score at the strengths fitted so far. The one with the greatest w c' S c, S the covariance of the strengths,
+    raises the determinant of the information most (Chernoff, 1959, Sequential design of experiments).
 
     Args:
         first: Index of a model in each comparison made so far, shape (n,).
         second: Index of the other model, shape (n,).
         outcomes: Shares of first, tie and second, shape (n, 3).
-        open_first: The same of the comparisons that can be made, shape (m,).
+        open_first: Indices in the comparisons that can be made, shape (m,).
         open_second: Shape (m,).
         models: The number of models.
         number: How many to choose; fewer if there are fewer.

@@ -49,21 +49,19 @@ def prediction_powered_rate(
 
         mean of y over scored + lambda * (mean of f over unscored - mean of f over scored)
 
-    with y the physicians' labels and f the judge's: PPI++ for a mean with the usual disjoint sets. A mean over all
-    answers instead of the unscored ones is the same estimator with lambda * N / (number unscored), so the choice
-    only sets what lambda = 1 means. All three means are ratios whose numerators add up over conversations, so each
-    conversation has one influence, however many of its answers are scored, and the variance is the sum of the squared
-    influences, with G / (G - 1) for the scored and the unscored part. Lambda minimises it between 0 and the share of
-    unscored answers (times the slope of y on f where that is above 1): few unscored answers have little to say.
+    with y the physicians' labels and f the judge's: PPI++ for a mean with the usual disjoint sets. All three means are
+    ratios whose numerators add up over conversations, so each conversation has one influence, and the variance is the
+    sum of the squared influences, with G / (G - 1) for the scored and the unscored part. Lambda minimises it between 0
+    and the share of unscored answers (times the slope of y on f where that is above 1): few have little to say.
 
     The interval is Wilson's (1927) on the effective number of scores, which is the variance of one score over that of
-    the estimate, with the t quantile of the scored conversations less one; Korn and Graubard (1998) put an effective
-    number into the exact interval for surveys in the same way. The usual symmetric interval covers too seldom at a
-    rate of 0.85 from 50 conversations. The variance also has lambda^2 / (2 G^2), half a scored conversation misjudged,
-    for errors of the judge that few scores need not show. This is no part of the papers: without it a judge right on
-    all of 20 conversations would count as proven, and intervals there would cover three times in four. Both vanish in
-    large studies, where the result is that of PPI++. In `eval/statistics/interval_coverage.py` 95 % intervals cover in
-    93 to 98 % of studies with 50 or more scored conversations, but in 91 % of those with 50 of nearly repeated answers.
+    the estimate, with the t quantile of the scored conversations less one, as Korn and Graubard (1998) do for surveys:
+    the usual symmetric interval covers too seldom at a rate of 0.85 from 50 conversations. The variance also has
+    lambda^2 / (2 G^2), half a scored conversation misjudged, for errors of the judge that few scores need not show:
+    without it a judge right on all of 20 conversations would count as proven, and intervals there would cover three
+    times in four. This is no part of the papers; both vanish in large studies, where the result is that of PPI++. In
+    `eval/statistics/interval_coverage.py` 95 % intervals cover in 93 to 98 % of studies with 50 or more scored
+    conversations, but in 91 % of those with 50 of nearly repeated answers.
 
     Assumed: the scored conversations are a random sample and, where a conversation is scored in part, so are its scored
     answers. Scores of the easy, short or suspicious ones give a wrong rate.

@@ -23,14 +23,10 @@ from medjudge.text.checklist_items import items_of
 
 
 class ModelItems(Record):
-    """A model's answers by their items.
+    """A model's answers with verdicts on their items: `share` is their mean share of points, clipped to 0..1.
 
-    Attributes:
-        model: Its name.
-        answers: The answers with verdicts.
-        share: The mean share of points, clipped to 0..1.
-        levels: The number of answers at each level, level 1 first; of questions with core items.
-        usable: The share of these at a usable level; None where no question has core items.
+    `levels` counts those at each level, level 1 first, and `usable` is the share of these at a usable level; both are
+    of questions with core items, and `usable` is None where there are none.
     """
 
     model: str
@@ -75,16 +71,11 @@ class AgreementOnItem(Record):
 
 
 class PhysicianItemStudy(Record):
-    """A judge's verdicts on items against physicians'.
+    """A judge's verdicts on items against that of more than half of the raters; where they tie, the item is left out.
 
-    Attributes:
-        raters: Their names.
-        constructed: Whether the verdicts were written with the answers, by no physician.
-        judge: The judge against the verdict of more than half of the raters; an item on which they tie is left out.
-        by_theme: The same by theme.
-        by_item: The same by item, the ones with the most disagreements first.
-        among: Physicians with each other; None where no item has two raters.
-        alt_test: Whether the judge could take a physician's place; None where no item has two raters.
+    `constructed` says that the verdicts were written with the answers, by no physician. `by_item` lists the items with
+    the most disagreements first. `among` (physicians with each other) and `alt_test` (whether the judge could take a
+    physician's place) are None where no item has two raters.
     """
 
     raters: list[str]
@@ -97,18 +88,10 @@ class PhysicianItemStudy(Record):
 
 
 class ItemStudy(Record):
-    """The scores of a run by items, and the judge against physicians.
+    """The scores of a run by items, and the judge against physicians, where they marked items.
 
-    Attributes:
-        judge: The judge's name.
-        questions: The questions with items.
-        items: The items of all these questions.
-        answers: The answers that were to be checked.
-        judged: The answers with verdicts.
-        unjudged: Reasons for none, with how often each occurs.
-        models: A row for each model, the highest share of points first.
-        themes: A row for each theme.
-        physicians: None where nobody marked items.
+    `questions` with `items` have `answers` to be checked, of which `judged` have verdicts; `unjudged` counts the
+    reasons for none. The models with the highest share of points come first.
     """
 
     judge: str

@@ -95,7 +95,6 @@ def test_another_judge_can_stand_in_the_physicians_place(validate, sample_run, j
     assert json.loads(against.stdout)["overall"]["usable_agreement"]["value"] == 1.0
     assert (sample_run / "agreement" / "mine.json").read_text() == own
     refused(validate(sample_run, "--judge", "mine", "--against", "nobody"), "no such judge", "gpt, mine")
-    refused(validate(sample_run, "--judge", "mine", "--teacher", "nobody"), "--teacher nobody", "gpt, mine")
 
 
 def test_the_gate_decides_what_eval_and_report_say(
@@ -174,33 +173,17 @@ def test_scores_from_a_workbook_with_a_column_a_rater_and_labels(validate, sampl
     refused(validate(*command, "--rater-columns", "dr_a,dr_c"), "dr_c")
 
 
-def test_rates_of_everything_judged(medjudge, validate, sample_run, judge_folder, physicians) -> None:
-    assert medjudge("eval", "--judge", judge_folder, "--run", sample_run).returncode == 0
-    physicians(questions=30)
-    done = validate(sample_run, "--judge", judge_folder, "--json")
-    usability = json.loads(done.stdout)["usability"]
-    assert (usability["answers"], usability["scored"]) == (280, 150)
-    overall = usability["overall"]["prediction_powered"]
-    assert overall["low"] < overall["value"] < overall["high"]
-    assert set(usability["by_model"]) == {f"model-{letter}" for letter in "abcde"}
-
-
 def test_eval_hands_the_most_uncertain_answers_to_physicians(medjudge, judge_folder, tmp_path) -> None:
     done = medjudge("eval", "--judge", judge_folder, "--run", "run", "--defer-to-physicians", "0.1")
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in (tmp_path / "run" / "for_physicians.jsonl").read_text().splitlines()]
     assert len(lines) == 28
     assert "28 answers for physicians to look at, by nearness of P(usable)" in done.stdout
-    away = [round(abs(line["usable_probability"] - 0.5), 9) for line in lines]
-    assert away == sorted(away)
-    run = Run(tmp_path / "run")
-    others = run.judgments("mine")
-    assert sum(abs(sum(judgment.probabilities[3:]) - 0.5) < away[-1] - 1e-4 for judgment in others) <= 28
     refused(
         medjudge("eval", "--judge", "openai:gpt-4o", "--defer-to-physicians", "0.1", OPENAI_API_KEY="k"),
         "gives no probabilities",
     )
-
+    run = Run(tmp_path / "run")
     # The list becomes the forms of a physician, and nothing else does.
     export = ("annotate", "export", "run", "--rater", "dr-a", "--which", "deferred")
     assert "28 answers, each to 1 of 1 raters" in medjudge(*export).stdout
@@ -234,9 +217,7 @@ def test_unscored_answers_are_listed_first_and_those_that_physicians_scored_are_
 
 
 @pytest.mark.slow
-def test_ids_that_match_nothing_are_named_and_the_validation_of_a_changed_judge_is_stale(
-    medjudge, validate, sample_run, judge_folder, physicians
-) -> None:
+def test_ids_that_match_nothing_are_named(validate, sample_run, judge_folder, physicians) -> None:
     file = physicians(questions=20)
     scores = read_records(file, PhysicianScore)
     write_records(file, [*scores, scores[0].model_copy(update={"model": "model-A"})])
@@ -244,12 +225,6 @@ def test_ids_that_match_nothing_are_named_and_the_validation_of_a_changed_judge_
     assert "1 scores belong to no answer" in done.stderr
     assert "model-A" in done.stderr
     assert "coverage 100.0 %" in done.stdout
-    assert "judge mine: gate failed" in medjudge("eval", "--judge", judge_folder, "--run", "same").stdout
-    card = json.loads((judge_folder / "judge.json").read_text())
-    card["slope"] += 1
-    (judge_folder / "judge.json").write_text(json.dumps(card))
-    changed = medjudge("eval", "--judge", judge_folder, "--run", "changed").stdout
-    assert "stale: validated with other files of this judge; run `medjudge validate changed --judge mine" in changed
     write_records(file, [score.model_copy(update={"model": f"nobody-{score.model}"}) for score in scores])
     (sample_run / "run.json").unlink()
     shutil.rmtree(sample_run / "judgments")

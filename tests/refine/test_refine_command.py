@@ -34,9 +34,8 @@ def propose(body: dict) -> tuple[int, str]:
     return 200, wrapped.format(checklist_of(*CORE, "Advice"))
 
 
-def command(run: Path, url: str, *more: object, judge: str = "judge") -> tuple[object, ...]:
-    ways = ("--judge", f"openai:{judge}", "--base-url", url, "--concurrency", 4)
-    return ("refine", run, *ways, "--json", *more)
+def command(run: Path, url: str, *more: object) -> tuple[object, ...]:
+    return ("refine", run, "--judge", "openai:judge", "--base-url", url, "--concurrency", 4, "--json", *more)
 
 
 @pytest.fixture(scope="module")
