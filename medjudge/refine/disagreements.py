@@ -127,22 +127,17 @@ class Finding(NamedTuple):
 
 def find(material: Material) -> list[Finding]:
     """The questions on which judge and physicians are a level or more apart, the largest disagreement first."""
-    found = [_finding(material, question_id) for question_id in dict.fromkeys(map(str, material.pairs.question_id))]
-    return sorted((each for each in found if each), key=lambda finding: (-finding.size, finding.question_id))
-
-
-def _finding(material: Material, question_id: str) -> Finding | None:
-    rows = material.rows_of(question_id, held_out=False)
-    if not len(rows):
-        return None
-    pairs = material.pairs.only(rows)
-    names, model = np.unique(pairs.model.astype(str), return_inverse=True)
-    means = np.bincount(model, difference(pairs), len(names)) / np.bincount(model)
-    shift, size = float(means.mean()), float(np.sqrt((means**2).mean()))
-    if size < _LISTED:
-        return None
-    causes = question_causes(shift, size, pairs, material.questions[question_id], material.answers)
-    return Finding(question_id, len(rows), shift, size, causes)
+    findings = []
+    for question_id in dict.fromkeys(material.pairs.question_id):
+        pairs = material.pairs.only(material.rows_of(question_id, held_out=False))
+        if len(pairs.judge):
+            names, model = np.unique(pairs.model.astype(str), return_inverse=True)
+            means = np.bincount(model, difference(pairs), len(names)) / np.bincount(model)
+            shift, size = float(means.mean()), float(np.sqrt((means**2).mean()))
+            if size >= _LISTED:
+                causes = question_causes(shift, size, pairs, material.questions[question_id], material.answers)
+                findings.append(Finding(question_id, len(model), shift, size, causes))
+    return sorted(findings, key=lambda finding: (-finding.size, finding.question_id))
 
 
 def difference(pairs: Pairs) -> np.ndarray:

@@ -45,6 +45,11 @@ class Pairs(NamedTuple):
     teacher: np.ndarray
 
     @property
+    def conversations(self) -> int:
+        """The number of conversations."""
+        return len(set(self.conversation.tolist()))
+
+    @property
     def keys(self) -> list[AnswerKey]:
         """The key of each row."""
         rows = zip(self.question_id, self.model, self.sample, strict=True)

@@ -135,7 +135,7 @@ def against_teacher(
         (level >= USABLE_FROM) == (scored.physician >= USABLE_FROM) for level in (scored.judge, scored.teacher)
     )
     alone = int((judge_right & ~teacher_right).sum()), int((~judge_right & teacher_right).sum())
-    low, conversations = compared.difference["usable_agreement"]["low"], len(np.unique(scored.conversation))
+    low, conversations = compared.difference["usable_agreement"]["low"], scored.conversations
     return TeacherComparison(
         teacher=teacher,
         n=len(scored.judge),
@@ -200,7 +200,7 @@ def _member(member: MemberRecord, both: Pairs, margin: float, how: Resampling) -
     """A member on the answers that it, the panel and physicians scored; `both.teacher` is the member's level."""
     scored, compared = _with_other(both, how)
     as_good = None
-    if compared is not None and len(np.unique(scored.conversation)) >= FEWEST_CONVERSATIONS:
+    if compared is not None and scored.conversations >= FEWEST_CONVERSATIONS:
         low, high = (compared.difference["usable_agreement"][end] for end in ("low", "high"))
         if low is not None and high is not None:
             as_good = True if high <= margin else False if low > 0 else None
@@ -263,7 +263,7 @@ def leave_out_rows(
                 left_out=left_out,
                 n=len(both.judge),
                 coverage=round(len(both.judge) / number, 6),
-                conversations=len(np.unique(both.conversation)),
+                conversations=both.conversations,
                 unseen=compared and compared.first,
                 seen=compared and compared.second,
                 difference=compared and compared.difference,
