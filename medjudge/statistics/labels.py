@@ -1,6 +1,8 @@
 """Agreement of two raters on pairs (1: the first of two answers is better, 0: a tie, -1: the second is) and on items.
 
-Pairs may also come from distributions over the five levels, as if the levels were drawn independently.
+Both raters' verdicts are on the same pairs or items, shape (n,); `cluster`, shape (n,), is the question or conversation
+of each, which intervals resample. Pairs may also come from distributions over the five levels, as if the levels were
+drawn independently.
 """
 
 from collections import Counter
@@ -55,12 +57,11 @@ def likeliest(probabilities: np.ndarray) -> np.ndarray:
 def swaps(
     forward: np.ndarray, backward: np.ndarray, cluster: np.ndarray, **how: Unpack[Resampling]
 ) -> dict[str, Estimate]:
-    """Swap consistency and position bias, with intervals over questions.
+    """Swap consistency and position bias, with their intervals.
 
     Args:
-        forward: Verdicts with the first answer shown first, shape (n,).
-        backward: Verdicts on the same pairs with the second answer shown first; 1 is still the first answer.
-        cluster: The question or conversation of each pair, shape (n,).
+        forward: Verdicts with the first answer shown first.
+        backward: Verdicts with the second answer shown first; 1 is still the first answer.
 
     Returns:
         `consistency`, the share of pairs with the same verdict in both orders, and `shown_first`, of all verdicts that
@@ -81,12 +82,7 @@ def swaps(
 def verdict_agreement(
     judge: np.ndarray, physician: np.ndarray, cluster: np.ndarray, **how: Unpack[Resampling]
 ) -> dict[str, Estimate]:
-    """Agreement of two raters on the same pairs, with intervals over questions.
-
-    Args:
-        judge: Verdicts, shape (n,).
-        physician: Verdicts on the same pairs, shape (n,).
-        cluster: The question or conversation of each pair, shape (n,).
+    """Agreement of two raters on pairs, with intervals.
 
     Returns:
         `agreement`, the share of equal verdicts; `kappa`, Cohen's (1960), unweighted; `decided`, the share of equal
@@ -103,12 +99,7 @@ def verdict_agreement(
 def met_agreement(
     judge: np.ndarray, physician: np.ndarray, cluster: np.ndarray, **how: Unpack[Resampling]
 ) -> dict[str, Estimate]:
-    """Agreement on the same items of the same answers, with intervals over conversations.
-
-    Args:
-        judge: Whether each item is met, shape (n,).
-        physician: The other rater's verdicts, shape (n,).
-        cluster: The conversation of each verdict, shape (n,).
+    """Agreement of two raters on whether items are met, with intervals.
 
     Returns:
         `agreement` and `kappa` as for pairs, and `macro_f1`, the mean of the F1 scores of met and of not met, the

@@ -77,14 +77,10 @@ class ValidateOptions(NamedTuple):
 
 
 class ScoreSource(NamedTuple):
-    """Scores to compare with, and where they come from: a file with its hash, or another judge of the run.
+    """Scores to compare with, and the name of their file or judge.
 
-    Attributes:
-        scores: The scores.
-        name: The file's name, or the judge's.
-        sha256: The file's hash; empty where the scores are a judge's.
-        against: The judge; None for physicians.
-        of_run: Whether the run holds them; False for those of a file elsewhere.
+    `sha256` is the file's, empty where the scores are a judge's; `against` is that judge, None for physicians. `of_run`
+    says whether the run holds them, and no file elsewhere.
     """
 
     scores: list[PhysicianScore]
@@ -143,7 +139,7 @@ def validate(
         study = validate_judge(run, judge_ref, source, options)
     if source.against is None:
         _add_to_card(judge_ref, study)
-        if file in (None, run.physicians_file):
+        if source.of_run:
             _warn_of_informative(run)
     return study
 
@@ -158,6 +154,7 @@ def validate_judge(
     """
     questions, settings, judging = run.questions(), options.settings, options.judging
     scheme = run.scheme()
+    gate = settings.gate or scheme.gate
     scores = scores_of_run(run, source.scores, source.name)
     require_unseen(judge_ref, scores, {question.id: question.group for question in questions})
     judgments = _unseen_judgments(run, judge_ref, scores, judging)
@@ -168,10 +165,9 @@ def validate_judge(
         probes = probe_judge(run, judge_ref, scores, judgments, judging, options.probe_answers, settings)
     if options.leave_out:
         leave_out = leave_out_study(run, scores, judging, options.leave_out, settings)
-    study = with_parts(study, settings.gate or scheme.gate, probes, leave_out)
+    study = with_parts(study, gate, probes, leave_out)
     if isinstance(judge_ref, PanelRef):
-        margin = (settings.gate or scheme.gate).teacher_margin
-        panel = panel_study(run, judge_ref.name, scores, margin, **settings.how)
+        panel = panel_study(run, judge_ref.name, scores, gate.teacher_margin, **settings.how)
         study = study.model_copy(update={"panel": panel})
     use = use_in(run, judge_ref.name)
     identity, rubrics = use.judge_sha256, use.rubrics_sha256

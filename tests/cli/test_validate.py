@@ -34,18 +34,12 @@ def physicians(sample_run: Path) -> Callable[..., Path]:
     def write(questions: int = 56) -> Path:
         file = sample_run / "physician_scores.jsonl"
         levels = read_records(file, PhysicianScore)
-        kept = {score.question_id for score in levels[: 5 * questions]}
-        scores = [
-            PhysicianScore(
-                question_id=score.question_id,
-                model=score.model,
-                rater=f"dr-{name}",
-                score=max(1, min(5, score.level + (place + number) % 3 - 1)) if place % 4 == number else score.level,
-            )
-            for place, score in enumerate(levels)
-            for number, name in enumerate("abc")
-            if score.question_id in kept
-        ]
+        scores = []
+        for place, score in enumerate(levels[: 5 * questions]):
+            for number, name in enumerate("abc"):
+                off = (place + number) % 3 - 1 if place % 4 == number else 0
+                level = max(1, min(5, score.level + off))
+                scores.append(PhysicianScore(**score.answer_key._asdict(), rater=f"dr-{name}", score=level))
         write_records(file, scores)
         return file
 
@@ -106,16 +100,12 @@ def test_the_gate_decides_what_eval_and_report_say(
     seen = medjudge("eval", "--judge", judge_folder, "--run", "other")
     assert "judge mine: gate failed" in seen.stdout
     # Physicians who see it as the judge does, but for every ninth answer, and one of them every seventh.
-    agreeing = [
-        PhysicianScore(
-            question_id=judgment.question_id,
-            model=judgment.model,
-            rater=f"dr-{name}",
-            score=6 - judgment.score if place % 9 == 0 or (name == "c" and place % 7 == 0) else judgment.score,
-        )
-        for place, judgment in enumerate(Run(sample_run).judgments("mine"))
-        for name in "abc"
-    ]
+    agreeing = []
+    for place, judgment in enumerate(Run(sample_run).judgments("mine")):
+        for name in "abc":
+            apart = place % 9 == 0 or (name == "c" and place % 7 == 0)
+            level = 6 - judgment.score if apart else judgment.score
+            agreeing.append(PhysicianScore(**judgment.answer_key._asdict(), rater=f"dr-{name}", score=level))
     write_records(sample_run / "physician_scores.jsonl", agreeing)
     with_teacher(sample_run)
     (tmp_path / "easy.yaml").write_text(EASY_GATE)
@@ -248,18 +238,10 @@ def test_folds_that_never_saw_a_category_are_trained_and_compared(
     write_records(sample_run / "physician_scores.jsonl", [score for score in scores if score.question_id in asked])
     assert medjudge("distill", folder, "--out", "data").returncode == 0
     options = {
-        "kind": "ordinal",
-        "model_name_or_path": str(tiny_encoder),
-        "output_dir": "unused",
-        "train_file": "unused",
-        "validation_file": "unused",
-        "lora_r": 4,
-        "max_length": 64,
-        "max_steps": 2,
-        "gradient_checkpointing": False,
-        "per_device_train_batch_size": 4,
-        "eval_strategy": "no",
-        "save_strategy": "no",
+        **{"kind": "ordinal", "model_name_or_path": str(tiny_encoder), "lora_r": 4, "gradient_checkpointing": False},
+        **dict.fromkeys(("output_dir", "train_file", "validation_file"), "unused"),
+        **{"max_length": 64, "max_steps": 2, "per_device_train_batch_size": 4},
+        **dict.fromkeys(("eval_strategy", "save_strategy"), "no"),
     }
     (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(options))
     command = (sample_run, "--judge", judge_folder, "--leave-out", "category", "--device", "cpu", "--json")
