@@ -92,16 +92,14 @@ def prediction_powered_rate(
     )
     if not scored.any():
         return without_interval
-    mean = float(physicians[scored].mean())
+    usable = float(physicians[scored].mean())
     if conversations_scored < 2:
         note = "one conversation scored: the physicians' mean, and no interval"
-        return without_interval._replace(value=mean, power_tuning=0.0, note=note)
+        return without_interval._replace(value=usable, power_tuning=0.0, note=note)
 
     power_tuning, variance = _tuned(judge, physicians, cluster)
-    if power_tuning > 0:
-        mean += power_tuning * float(judge[~scored].mean() - judge[scored].mean())
-    value = min(max(mean, 0.0), 1.0)
-    usable = float(physicians[scored].mean())
+    moved = power_tuning * float(judge[~scored].mean() - judge[scored].mean()) if power_tuning > 0 else 0.0
+    value = min(max(usable + moved, 0.0), 1.0)
     alike = variance <= _NO_VARIANCE
     effective = float(conversations_scored) if alike else usable * (1 - usable) / variance
     low, high = wilson(value, effective, degrees_of_freedom=conversations_scored - 1)
