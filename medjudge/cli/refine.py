@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import typer
 
@@ -12,8 +12,6 @@ from medjudge.cli.options import SERVERS, flags, option
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from medjudge.refine.outcome import Refinement
 
 
 @dataclass(kw_only=True)
@@ -71,54 +69,50 @@ def refine(options: Refine) -> None:
             options.offline,
         ),
     )
+    summary, folder = refinement.summary, refinement.folder
     if options.as_json:
-        print_json(refinement.as_json())
+        print_json(summary)
     screen = console(options.as_json)
-    _print_disagreements(screen, refinement)
-    _print_unscored(screen, refinement, run)
-    if refinement.proposals is not None:
-        _print_changes(screen, refinement, run)
+    _print_disagreements(screen, summary)
+    _print_unscored(screen, summary, run)
+    if summary["proposals"] is not None:
+        _print_changes(screen, summary, folder, run)
     elif refinement.why_not_refinable:
         screen.print(
-            f"\n{refinement.folder / 'disagreements.jsonl'}; no proposals for judge {refinement.judge}: "
+            f"\n{folder / 'disagreements.jsonl'}; no proposals for judge {summary['judge']}: "
             f"{refinement.why_not_refinable}"
         )
     else:
         command = f"medjudge refine {quote(str(run))} --judge {quote(judge)} --proposer ..."
-        screen.print(f"\n{refinement.folder / 'disagreements.jsonl'}; next: {command}")
+        screen.print(f"\n{folder / 'disagreements.jsonl'}; next: {command}")
     if not refinement.complete:
         raise typer.Exit(1)
 
 
-def _print_disagreements(screen: "Console", refinement: "Refinement") -> None:
+def _print_disagreements(screen: "Console", summary: dict[str, Any]) -> None:
     from medjudge.cli.output import bare_table
 
     screen.print(
-        f"Judge {refinement.judge} against {refinement.raters} physicians: {refinement.scored_answers} answers, "
-        f"{refinement.held_out_answers} of them held out and not examined here"
+        f"Judge {summary['judge']} against {summary['raters']} physicians: {summary['scored_answers']} answers, "
+        f"{summary['held_out_answers']} of them held out and not examined here"
     )
-    screen.print(f"{len(refinement.findings)} disagreements\n")
+    found = summary["disagreements"]
+    screen.print(f"{len(found)} disagreements\n")
     table = bare_table()
     for column in ("", "n", "judge minus\nphysicians", "size", "suggested\ncause", "evidence"):
         table.add_column(column, justify="right" if column == "n" else "left", overflow="fold")
-    for finding in refinement.findings:
-        table.add_row(
-            finding.question_id,
-            str(finding.answers),
-            f"{finding.shift:+.1f}",
-            f"{finding.size:.1f}",
-            finding.causes[0].kind.value,
-            finding.causes[0].evidence,
-        )
-    if refinement.findings:
+    for one in found:
+        levels = (f"{one['shift']:+.1f}", f"{one['size']:.1f}")
+        table.add_row(one["name"], str(one["answers"]), *levels, one["cause_suggested"], one["evidence"])
+    if found:
         screen.print(table)
 
 
-def _print_unscored(screen: "Console", refinement: "Refinement", run: Path) -> None:
+def _print_unscored(screen: "Console", summary: dict[str, Any], run: Path) -> None:
     """Why the command exits with 1 where physicians scored answers that the judge did not."""
     from medjudge.store import Run
 
-    judge, not_judged, reasons = refinement.judge, refinement.not_judged, refinement.unscored
+    judge, not_judged, reasons = summary["judge"], summary["not_judged"], summary["unscored_why"]
     if not_judged:
         screen.print(
             f"{not_judged} scored answers have no judgment of {judge} and are left out: run the `medjudge eval` that "
@@ -132,31 +126,27 @@ def _print_unscored(screen: "Console", refinement: "Refinement", run: Path) -> N
         )
 
 
-def _print_changes(screen: "Console", refinement: "Refinement", run: Path) -> None:
-    from medjudge.refine.outcome import SELECTION_NOTE
-
-    counts, folder, agreement = refinement.counts(), refinement.folder, refinement.agreement
+def _print_changes(screen: "Console", summary: dict[str, Any], folder: Path, run: Path) -> None:
+    counts, agreement = summary["proposals"], summary["held_out"]
     screen.print(
         f"\n{counts['proposed']} proposals from {counts['asked']} requests ({counts['declined']} without a change, "
-        f"{counts['unreadable']} unreadable, {counts['failed']} failed); {len(refinement.kept)} kept"
+        f"{counts['unreadable']} unreadable, {counts['failed']} failed); {len(summary['kept'])} kept"
     )
-    for why, count in refinement.left_out.items():
+    for why, count in counts["left_out"].items():
         screen.print(f"  not requested for {count}: {why}")
-    for change in refinement.kept:
-        decision = change.decision
+    for change in summary["kept"]:
         screen.print(
-            f"  kept      {change.proposal.name}: {decision.improvement:.2f} levels closer to the physicians on "
-            f"held-out answers ({decision.low:.2f} to {decision.high:.2f})"
+            f"  kept      {change['name']}: {change['improvement']:.2f} levels closer to the physicians on "
+            f"held-out answers ({change['low']:.2f} to {change['high']:.2f})"
         )
-    for change in refinement.changes:
-        if not change.decision.kept:
-            screen.print(f"  not kept  {change.proposal.name}: {change.decision.why}")
-    if agreement is not None and refinement.kept:
+    for change in summary["not_kept"]:
+        screen.print(f"  not kept  {change['name']}: {change['why']}")
+    if agreement is not None and summary["kept"]:
         for measure, name in (("usable_agreement", "usable agreement"), ("quadratic_kappa", "quadratic kappa")):
             before, after = (agreement[side][measure]["value"] for side in ("before", "after"))
             if before is not None and after is not None:
                 screen.print(f"{name} on all {agreement['answers']} held-out answers: {before:.2f} to {after:.2f}")
-        screen.print(SELECTION_NOTE)
+        screen.print(agreement["note"])
     screen.print(
         f"\n{folder / 'changes.diff'}; next: medjudge eval --benchmark {quote(str(folder / 'questions.jsonl'))} "
         f"--answers {quote(str(run / 'answers.jsonl'))} --run {quote(f'{run}-refined')}"

@@ -13,6 +13,8 @@ from medjudge.errors import InputError
 from medjudge.shipped import config_file
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from medjudge.validation.records import Study
     from medjudge.workflows.leave_out import LeaveOut
     from medjudge.workflows.validate import MarksStudy, ValidateOptions
@@ -57,9 +59,6 @@ class Validate(groups.Screen, groups.LocalJudging):
         _MORE,
     )
     training_set: Optional[Path] = rare(None, "FOLDER", "--leave-out: folder that `medjudge distill` wrote.", _MORE)
-    plan_width: Optional[float] = rare(
-        None, "SHARE", "How many more scores an interval this wide needs, such as 0.03.", _MORE, min=0.001, max=1.0
-    )
     gate: Optional[Path] = option(
         None, "FILE", "YAML file with other requirements. Default: those of the scheme.", _MORE
     )
@@ -95,7 +94,7 @@ class Validate(groups.Screen, groups.LocalJudging):
             gate=self.gate,
             probe_answers=self.probe_answers if self.probes else 0,
             leave_out=self.leaves_out(),
-            settings=Settings(self.resamples, self.seed, self.interval, self.plan_width),
+            settings=Settings(self.resamples, self.seed, self.interval),
             judging=self.judging(),
             offline=self.offline,
         )
@@ -104,7 +103,7 @@ class Validate(groups.Screen, groups.LocalJudging):
     def asks_for_levels(self) -> bool:
         """True if an option only makes sense for levels: without them the answer is how to give some."""
         asked = (self.against, self.teacher, self.leave_out, self.rater_columns, self.label_map)
-        return any(option is not None for option in (*asked, self.gate, self.plan_width, self.probes or None))
+        return any(option is not None for option in (*asked, self.gate, self.probes or None))
 
 
 @flags
@@ -118,11 +117,16 @@ def validate(options: Validate) -> None:
 
     run = Run.existing(options.run)
     groups.require(options.physicians, options.gate)
+    from medjudge.cli.verdict_screen import print_verdict
     from medjudge.workflows.validate import only_marked, validate_marks
     from medjudge.workflows.validate import validate as validate_run
 
     if options.physicians is None and not options.asks_for_levels and only_marked(run):
-        _print_marks(validate_marks(options.run, options.judge, options.scheme), options.as_json)
+        marks = validate_marks(run, options.judge, options.scheme)
+        screen = _printed(marks, options.as_json)
+        screen.print(f"Judge {marks.judge}: physicians scored no answer, so there is no gate to check")
+        _print_marks(screen, marks)
+        screen.print(f"\nnext: medjudge report {quote(str(run.path))}")
         return
     study = validate_run(
         options.run,
@@ -131,39 +135,26 @@ def validate(options: Validate) -> None:
         against=options.against,
         options=options.study(),
     )
-    _print(study, options.run, options.against, options.plan_width, options.as_json)
+    screen = _printed(study, options.as_json)
+    print_verdict(screen, study)
+    _print_marks(screen, study)
+    file = run.agreement_file(study.judge, options.against)
+    screen.print(f"\n{file} has everything; next: medjudge report {quote(str(run.path))}")
     if study.gate.passed is False or study.coverage < 1:
         raise typer.Exit(1)
 
 
-def _print(study: "Study", run: Path, against: str | None, plan_width: float | None, as_json: bool) -> None:
+def _printed(study: "Study | MarksStudy", as_json: bool) -> "Console":
+    """The screen, after the study as JSON where that is asked for."""
     from medjudge.cli.output import console, print_json
-    from medjudge.cli.study_screens import physician_item_lines, physician_lines
-    from medjudge.cli.verdict_screen import print_verdict
-    from medjudge.store import Run
 
     if as_json:
         print_json(study.model_dump(mode="json"))
-    screen = console(as_json)
-    print_verdict(screen, study)
-    for line in (*physician_lines(study.pairs), *physician_item_lines(study.items)):
-        screen.print(line)
-    if plan_width is not None and study.usability is None:
-        screen.print(
-            f"\n--plan-width: only the scored answers are judged; run `medjudge eval --run {quote(str(run))}` first"
-        )
-    file = Run(run).agreement_file(study.judge, against)
-    screen.print(f"\n{file} has everything; next: medjudge report {quote(str(run))}")
+    return console(as_json)
 
 
-def _print_marks(study: "MarksStudy", as_json: bool) -> None:
-    from medjudge.cli.output import console, print_json
+def _print_marks(screen: "Console", study: "Study | MarksStudy") -> None:
     from medjudge.cli.study_screens import physician_item_lines, physician_lines
 
-    if as_json:
-        print_json(study.as_json())
-    screen = console(as_json)
-    screen.print(f"Judge {study.judge}: physicians scored no answer, so there is no gate to check")
     for line in (*physician_lines(study.pairs), *physician_item_lines(study.items)):
         screen.print(line)
-    screen.print(f"\nnext: medjudge report {quote(str(study.run.path))}")

@@ -168,12 +168,7 @@ def _usability(usability: Usability) -> str:
     line = f"usable to physicians, all {usability.answers} answers: {percent(rate.prediction_powered)}"
     if rate.judge_only is not None:
         line += f"; by the judge alone {100 * rate.judge_only:.1f} %"
-    if usability.width is None:
-        return line
-    width = f"{100 * usability.width:g} points wide"
-    if rate.more_scores is None:
-        return f"{line}; no number of scores makes this interval {width}"
-    return f"{line}; {rate.more_scores} more scores make this interval {width}"
+    return line
 
 
 def _counted(number: int, noun: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, earlier_turns
+from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.scale import LEVELS, USABLE_FROM
 from medjudge.scheme import Scheme
 from medjudge.validation.answers import Pairs
@@ -59,20 +59,7 @@ class Material:
     @cached_property
     def keys(self) -> list[AnswerKey]:
         """The key of each row."""
-        return answer_keys(self.pairs)
-
-    @cached_property
-    def scores_of(self) -> dict[AnswerKey, list[PhysicianScore]]:
-        """The physicians' scores by answer."""
-        by_answer: dict[AnswerKey, list[PhysicianScore]] = {}
-        for score in self.scores:
-            by_answer.setdefault(score.answer_key, []).append(score)
-        return by_answer
-
-    @cached_property
-    def earlier(self) -> dict[str, tuple[str, ...]]:
-        """The user's earlier turns of each question's conversation, oldest first."""
-        return earlier_turns(list(self.questions.values()))
+        return self.pairs.keys
 
     @cached_property
     def held_out(self) -> np.ndarray:
@@ -82,12 +69,6 @@ class Material:
     def rows_of(self, question_id: str, held_out: bool) -> np.ndarray:
         """The rows of a question that decide about a change of its checklist, or those that it may be made from."""
         return np.flatnonzero((self.pairs.question_id == question_id) & (self.held_out == held_out))
-
-
-def answer_keys(pairs: Pairs) -> list[AnswerKey]:
-    """The key of each row."""
-    rows = zip(pairs.question_id, pairs.model, pairs.sample, strict=True)
-    return [AnswerKey(str(question), str(model), int(sample)) for question, model, sample in rows]
 
 
 def split_answers(scored: Iterable[AnswerKey], share: float, seed: int) -> frozenset[AnswerKey]:
@@ -146,22 +127,17 @@ class Finding(NamedTuple):
 
 def find(material: Material) -> list[Finding]:
     """The questions on which judge and physicians are a level or more apart, the largest disagreement first."""
-    found = [_finding(material, question_id) for question_id in dict.fromkeys(map(str, material.pairs.question_id))]
-    return sorted((each for each in found if each), key=lambda finding: (-finding.size, finding.question_id))
-
-
-def _finding(material: Material, question_id: str) -> Finding | None:
-    rows = material.rows_of(question_id, held_out=False)
-    if not len(rows):
-        return None
-    pairs = material.pairs.only(rows)
-    names, model = np.unique(pairs.model.astype(str), return_inverse=True)
-    means = np.bincount(model, difference(pairs), len(names)) / np.bincount(model)
-    shift, size = float(means.mean()), float(np.sqrt((means**2).mean()))
-    if size < _LISTED:
-        return None
-    causes = question_causes(shift, size, pairs, material.questions[question_id], material.answers)
-    return Finding(question_id, len(rows), shift, size, causes)
+    findings = []
+    for question_id in dict.fromkeys(material.pairs.question_id):
+        pairs = material.pairs.only(material.rows_of(question_id, held_out=False))
+        if len(pairs.judge):
+            names, model = np.unique(pairs.model.astype(str), return_inverse=True)
+            means = np.bincount(model, difference(pairs), len(names)) / np.bincount(model)
+            shift, size = float(means.mean()), float(np.sqrt((means**2).mean()))
+            if size >= _LISTED:
+                causes = question_causes(shift, size, pairs, material.questions[question_id], material.answers)
+                findings.append(Finding(question_id, len(model), shift, size, causes))
+    return sorted(findings, key=lambda finding: (-finding.size, finding.question_id))
 
 
 def difference(pairs: Pairs) -> np.ndarray:
@@ -180,52 +156,30 @@ def question_causes(
         pairs: The rows of this question, at least one.
         answers: By key.
     """
-    direction = "more lenient" if shift > 0 else "stricter"
-    evidence = f"judge {abs(shift):.1f} levels {direction} than the physicians; {_mean_levels(pairs)}"
+    causes = []
+    # A right answer that the judge marks down: neither reference nor checklist can be at fault.
+    reference = " ".join((question.reference or "").split())
+    same = np.array([bool(reference) and " ".join(answers[key].text.split()) == reference for key in pairs.keys])
+    misread = same & (np.nanmin(pairs.raters, axis=1) == LEVELS) & (pairs.judge < LEVELS)
+    if misread.any():
+        levels = ", ".join(str(level) for level in np.unique(pairs.judge[misread]))
+        evidence = f"judge gives {levels} to {misread.sum()} answers that equal the reference, and every physician 5"
+        causes.append(Cause(CauseKind.JUDGE_MISREAD, evidence))
+    distances = [abs(one - other) for row in pairs.raters for one, other in combinations(row[np.isfinite(row)], 2)]
+    if distances and np.mean(distances) >= max(_FAR_APART, size):
+        evidence = (
+            f"two physicians who score the same answer are {np.mean(distances):.1f} levels apart, the judge {size:.1f} "
+            "from their mean"
+        )
+        causes.append(Cause(CauseKind.PHYSICIANS_DISAGREE, evidence))
+    overlooked = int((pairs.unsafe & (pairs.judge >= USABLE_FROM)).sum())
+    if shift > 0 and overlooked:
+        evidence = f"judge calls {overlooked} of {int(pairs.unsafe.sum())} unsafe answers usable"
+        causes.append(Cause(CauseKind.SAFETY_OVERLOOKED, evidence))
+    evidence = (
+        f"judge {abs(shift):.1f} levels {'more lenient' if shift > 0 else 'stricter'} than the physicians; mean "
+        f"scores: judge {pairs.expected.mean():.1f}, physicians {np.nanmean(pairs.raters, axis=1).mean():.1f}"
+    )
     if shift > 0 and not question.checklist:
         evidence += "; the question has no checklist"
-    candidates = [
-        _misread(pairs, question, answers),
-        _physicians_disagree(size, pairs),
-        _safety(pairs) if shift > 0 else None,
-        Cause(CauseKind.POINT_MISSING if shift > 0 else CauseKind.REFERENCE_DISPUTABLE, evidence),
-    ]
-    return [cause for cause in candidates if cause is not None]
-
-
-def _misread(pairs: Pairs, question: Question, answers: Mapping[AnswerKey, Answer]) -> Cause | None:
-    """A right answer that the judge marks down: neither reference nor checklist can be at fault."""
-    reference = " ".join((question.reference or "").split())
-    texts = [" ".join(answers[key].text.split()) for key in answer_keys(pairs)]
-    same = np.array([bool(reference) and text == reference for text in texts])
-    full = np.nanmin(pairs.raters, axis=1) == LEVELS
-    if not (rows := same & full & (pairs.judge < LEVELS)).any():
-        return None
-    levels = ", ".join(str(level) for level in sorted(set(pairs.judge[rows].astype(int).tolist())))
-    evidence = f"judge gives {levels} to {int(rows.sum())} answers that equal the reference, and every physician 5"
-    return Cause(CauseKind.JUDGE_MISREAD, evidence)
-
-
-def _physicians_disagree(size: float, pairs: Pairs) -> Cause | None:
-    distances = [
-        abs(first - second) for row in pairs.raters for first, second in combinations(row[np.isfinite(row)].tolist(), 2)
-    ]
-    if not distances or np.mean(distances) < max(_FAR_APART, size):
-        return None
-    evidence = (
-        f"two physicians who score the same answer are {np.mean(distances):.1f} levels apart, the judge {size:.1f} "
-        "from their mean"
-    )
-    return Cause(CauseKind.PHYSICIANS_DISAGREE, evidence)
-
-
-def _safety(pairs: Pairs) -> Cause | None:
-    called_usable = int((pairs.unsafe & (pairs.judge >= USABLE_FROM)).sum())
-    if not called_usable:
-        return None
-    evidence = f"judge calls {called_usable} of {int(pairs.unsafe.sum())} unsafe answers usable"
-    return Cause(CauseKind.SAFETY_OVERLOOKED, evidence)
-
-
-def _mean_levels(pairs: Pairs) -> str:
-    return f"mean scores: judge {pairs.expected.mean():.1f}, physicians {np.nanmean(pairs.raters, axis=1).mean():.1f}"
+    return [*causes, Cause(CauseKind.POINT_MISSING if shift > 0 else CauseKind.REFERENCE_DISPUTABLE, evidence)]

@@ -4,18 +4,17 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
-from functools import cache
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
-from jinja2 import Environment, StrictUndefined
 from pydantic import BaseModel
 
 from medjudge.distill.sources import points_of
 from medjudge.languages.texts import languages_of
+from medjudge.records import PhysicianScore, earlier_turns
 from medjudge.refine.disagreements import Cause, CauseKind, Finding, Material, difference
-from medjudge.rubrics.render import neutralise
+from medjudge.rubrics.render import filled, neutralise
 
 _MOST_ANSWERS = 12
 """The most answers that a prompt shows: those on which judge and physicians differ most."""
@@ -74,21 +73,24 @@ def prompt_for(material: Material, question_id: str, cause: Cause) -> Prompt:
     rows = material.rows_of(question_id, held_out=False)
     distance = np.abs(difference(material.pairs.only(rows)))
     question = material.questions[question_id]
-    text = _template(languages_of(material.scheme).text(question.language, "refine_checklist.md")).render(
+    scores = [score for score in material.scores if score.question_id == question_id]
+    shown = rows[np.argsort(-distance, kind="stable")][:_MOST_ANSWERS]
+    text = filled(
+        languages_of(material.scheme).text(question.language, "refine_checklist.md"),
         cause=cause.kind.value,
         evidence=neutralise(cause.evidence),
-        earlier=[neutralise(turn) for turn in material.earlier[question_id]],
+        earlier=[neutralise(turn) for turn in earlier_turns([*material.questions.values()])[question_id]],
         question=neutralise(question.prompt),
         reference=neutralise(question.reference or ""),
         before=neutralise(question.checklist or ""),
-        answers=[_answer(material, row) for row in rows[np.argsort(-distance, kind="stable")][:_MOST_ANSWERS]],
+        answers=[_answer(material, row, scores) for row in shown],
     )
     return Prompt(question_id, cause, question.checklist or "", text)
 
 
-def _answer(material: Material, row: int) -> dict[str, Any]:
+def _answer(material: Material, row: int, scores: Sequence[PhysicianScore]) -> dict[str, Any]:
     key = material.keys[row]
-    answer, scores = material.answers[key], material.scores_of[key]
+    answer, scores = material.answers[key], [score for score in scores if score.answer_key == key]
     text = neutralise(answer.text)
     if len(text) > _MOST_CHARACTERS:
         text = f"{text[: _MOST_CHARACTERS // 2]}\n[...]\n{text[-_MOST_CHARACTERS // 2 :]}"
@@ -147,17 +149,6 @@ def _problem(prompt: Prompt, text: str) -> str | None:
     if {point.core for point in before} == {True, False} and {point.core for point in points} != {True, False}:
         return "the headings of core and secondary requirements are missing"
     return None
-
-
-@cache
-def _template(source: str):  # type: ignore[no-untyped-def]
-    # Autoescape is off, since the reader is a language model and not a browser; values are never run as templates.
-    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
-    return environment.from_string(source)
-
-
-Made = Sequence[tuple[Prompt, Proposal]]
-"""Prompts, each with the proposal that answers it."""
 
 
 def proposal_requests(

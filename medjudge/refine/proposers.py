@@ -54,15 +54,12 @@ class ApiProposer:
         except RequestError as error:
             outcome = Outcome.UNREADABLE if error.lasting else Outcome.FAILED
             return proposal(prompt, self.name, outcome, problem=f"the request failed: {error}")
-        if reply.refusal:
-            problem = f"the server refused: {reply.refusal[:200]}"
-            return proposal(prompt, self.name, Outcome.UNREADABLE, problem=problem)
-        if reply.broke_off:
-            problem = f"the reply broke off: {reply.finish_reason}"
-            return proposal(prompt, self.name, Outcome.FAILED, problem=problem)
-        if not reply.text:
-            return proposal(prompt, self.name, Outcome.UNREADABLE, problem="the server returned no text")
-        return read_reply(prompt, self.name, reply.text)
+        if reply.broke_off and not reply.refusal:
+            return proposal(prompt, self.name, Outcome.FAILED, problem=f"the reply broke off: {reply.finish_reason}")
+        if reply.text and not reply.refusal:
+            return read_reply(prompt, self.name, reply.text)
+        problem = f"the server refused: {reply.refusal[:200]}" if reply.refusal else "the server returned no text"
+        return proposal(prompt, self.name, Outcome.UNREADABLE, problem=problem)
 
 
 class LocalProposer:
@@ -94,7 +91,7 @@ class LocalProposer:
 class EditorProposer:
     """Person who edits each text in $EDITOR, next to a page that shows the prompt a model would get.
 
-    A text from an earlier start is continued, with what is wrong with it on the page.
+    A text from an earlier start is continued.
 
     Raises:
         InputError: EDITOR is not set.
@@ -118,11 +115,8 @@ class EditorProposer:
         page, text = stem.with_suffix(".about.md"), stem.with_suffix(".md")
         if not text.exists():
             write_whole(text, prompt.before.rstrip() + "\n")
-        about = f"Edit {text.name}, the checklist of {prompt.question_id}."
-        before = read_text_of(prompt, self.name, read_text(text))
-        if before.outcome is Outcome.UNREADABLE:
-            about = f"To fix: {before.problem}\n\n{about}"
-        write_whole(page, f"{about} The prompt that a model would get:\n\n{prompt.text}\n")
+        about = f"Edit {text.name}, the checklist of {prompt.question_id}. The prompt that a model would get:"
+        write_whole(page, f"{about}\n\n{prompt.text}\n")
         try:
             done = subprocess.run([*self.command, str(text), str(page)])
         except OSError as error:

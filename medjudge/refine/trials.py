@@ -13,14 +13,16 @@ import numpy as np
 from scipy.stats import t as student
 
 from medjudge.files import write_whole
-from medjudge.records import Answer, AnswerKey, Question
+from medjudge.records import AnswerKey, Question
 from medjudge.refine.disagreements import Material, Rounds, difference
-from medjudge.refine.proposals import Proposal, text_sha256
+from medjudge.refine.proposals import text_sha256
 from medjudge.rounds import expected_of, level_of
 from medjudge.scale import USABLE_FROM
 from medjudge.statistics.estimates import rounded
+from medjudge.statistics.two_judges import compare
 from medjudge.store import Run, write_records, write_scheme
 
+SELECTION_NOTE = "the kept changes were selected on these answers, so expect a smaller gain on new ones"
 _ROUNDING = 1 / 12
 """The variance from rounding to whole levels: the least that a mean of few improvements is believed to have."""
 
@@ -40,17 +42,18 @@ class Decision(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A proposal with the text before it and its decision."""
+    """A new checklist of the question `name`, with the one before it and the decision."""
 
-    proposal: Proposal
+    name: str
     before: str
+    after: str
     decision: Decision
 
     def as_json(self) -> dict[str, Any]:
         """Its entry in `summary.json`."""
         decision = self.decision
         figures = {"improvement": decision.improvement, "low": decision.low, "high": decision.high}
-        return {"name": self.proposal.name, **figures, "why": decision.why}
+        return {"name": self.name, **figures, "why": decision.why}
 
 
 def decide(improvement: np.ndarray, agreed: np.ndarray, agree: np.ndarray) -> Decision:
@@ -79,7 +82,7 @@ def decide(improvement: np.ndarray, agreed: np.ndarray, agree: np.ndarray) -> De
 
 def kept_checklists(changes: Sequence[Change]) -> dict[str, str]:
     """The kept checklists by question."""
-    return {change.proposal.name: change.proposal.text or "" for change in changes if change.decision.kept}
+    return {change.name: change.after for change in changes if change.decision.kept}
 
 
 def decided(material: Material, question_id: str, before: Rounds, after: Rounds) -> Decision:
@@ -100,25 +103,19 @@ def decided(material: Material, question_id: str, before: Rounds, after: Rounds)
     return decide(far - near, agreed, agree)
 
 
-class Rescoring(NamedTuple):
-    """The records of a rescoring run folder; `original` maps each key there to the key in the refined run."""
-
-    run: Run
-    questions: list[Question]
-    answers: list[Answer]
-    original: dict[AnswerKey, AnswerKey]
-
-
-def plan_rescoring(folder: Path, material: Material, questions: Sequence[Question]) -> Rescoring:
-    """List the held-out answers to changed questions, which are judged again in a run folder of their own.
+def write_rescoring(run: Run, material: Material, questions: Sequence[Question]) -> dict[AnswerKey, AnswerKey]:
+    """Write the held-out answers to changed questions into a run folder of their own, where they are judged again.
 
     The judgments stay there, so that none is paid for twice. There its own hash is part of a question's id, and each
     question is a conversation of its own. What the folder holds already stays in it.
 
     Args:
+        run: The folder, locked.
         questions: The questions as the judge shall read them.
+
+    Returns:
+        The key of each answer there -> its key in the refined run.
     """
-    run = Run(folder / "rescored" / "checklists")
     by_id = {question.id: question for question in (run.questions() if run.questions_file.exists() else ())}
     answers = {answer.key: answer for answer in run.answers()}
     original = {}
@@ -134,7 +131,9 @@ def plan_rescoring(folder: Path, material: Material, questions: Sequence[Questio
             answer = material.answers[key].model_copy(update={"question_id": version})
             answers[answer.key] = answer
             original[answer.key] = key
-    return Rescoring(run, list(by_id.values()), list(answers.values()), original)
+    run.write_questions(by_id.values(), material.scheme)
+    write_records(run.answers_file, answers.values())
+    return original
 
 
 def write_changes(folder: Path, material: Material, changes: Sequence[Change]) -> None:
@@ -151,16 +150,32 @@ def write_changes(folder: Path, material: Material, changes: Sequence[Change]) -
 
 def unified(changes: Sequence[Change]) -> str:
     """The kept changes as one unified diff, which `git apply` and `patch -p1` take: a file for each question."""
-    return "".join(
-        _diff(change.proposal.name, change.before, change.proposal.text or "")
-        for change in changes
-        if change.decision.kept
+    diffs = []
+    for change in changes:
+        if change.decision.kept:
+            name = f"checklists/{change.name.replace('/', '--')}.md"
+            old, new = ([f"{line}\n" for line in text.splitlines()] for text in (change.before, change.after))
+            diffs.append(f"diff --git a/{name} b/{name}\n" + ("" if old else "new file mode 100644\n"))
+            diffs += unified_diff(old, new, f"a/{name}" if old else "/dev/null", f"b/{name}")
+    return "".join(diffs)
+
+
+def joint_agreement(material: Material, before: Rounds, after: Rounds, seed: int) -> dict[str, Any] | None:
+    """Agreement on all held-out answers before and after the kept changes, by one draw of conversations.
+
+    Args:
+        after: The judge's scores with the kept changes in place.
+
+    Returns:
+        None where no held-out answer has a score.
+    """
+    rows = np.flatnonzero(material.held_out)
+    if not len(rows):
+        return None
+    keys, pairs = [material.keys[row] for row in rows], material.pairs.only(rows)
+    levels_after, levels_before = (
+        np.array([level_of(rounds[key]) for key in keys], dtype=int) for rounds in (after, before)
     )
-
-
-def _diff(question_id: str, before: str, after: str) -> str:
-    name = f"checklists/{question_id.replace('/', '--')}.md"
-    old, new = ([f"{line}\n" for line in text.splitlines()] for text in (before, after))
-    old_name = f"a/{name}" if old else "/dev/null"
-    heading = f"diff --git a/{name} b/{name}\n" + ("" if old else "new file mode 100644\n")
-    return heading + "".join(unified_diff(old, new, old_name, f"b/{name}"))
+    compared = compare(levels_after, levels_before, pairs.physician, pairs.conversation, resamples=2000, seed=seed)
+    sides = {"before": compared.second, "after": compared.first, "difference": compared.difference}
+    return {"answers": len(rows), **sides, "note": SELECTION_NOTE}

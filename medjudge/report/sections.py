@@ -77,7 +77,6 @@ class UsabilityTable(NamedTuple):
 
     answers: int
     scored: int
-    width: float | None
     groups: list[tuple[str, list[tuple[str, UsabilityRate]]]]
 
 
@@ -202,7 +201,7 @@ def _usability(studies: Sequence[Study]) -> UsabilityTable | None:
         ("By model", by_model),
         ("By category", list(usability.by_category.items())),
     ]
-    return UsabilityTable(usability.answers, usability.scored, usability.width, groups)
+    return UsabilityTable(usability.answers, usability.scored, groups)
 
 
 # --- A study, made ready for the page -------------------------------------------------------------------------------

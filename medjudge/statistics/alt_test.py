@@ -16,8 +16,6 @@ EPSILON = 0.2
 """The loss against a physician that a judge is allowed for being cheaper; the paper's value for expert annotators."""
 FALSE_DISCOVERY_RATE = 0.05
 FEWEST_ANSWERS = 30
-_MIN_RATERS = 2
-_RECOMMENDED_RATERS = 3
 
 
 class RaterTest(Record):
@@ -79,22 +77,16 @@ def alt_test(
         alignment: `usable` is the share of remaining physicians with the same usable label (the paper's ACC), `level`
             minus the root mean squared difference to their levels (its -RMSE).
         names: Of the physicians; their numbers from 0 unless given.
-
-    Raises:
-        ValueError: The shapes differ, or a level of the judge is missing.
     """
-    judge, physicians, clusters = np.asarray(judge, float), np.asarray(physicians, float), np.asarray(clusters)
-    if judge.ndim != 1 or physicians.ndim != 2 or not len(judge) == len(physicians) == len(clusters):
-        raise ValueError(
-            f"judge {judge.shape}, physicians {physicians.shape} and clusters {clusters.shape} must be (n,), "
-            "(n, raters) and (n,)"
-        )
-    if not np.isfinite(judge).all():
-        raise ValueError(f"judge: no level in row {int(np.argmin(np.isfinite(judge)))}; leave unscored answers out")
     _, cluster = np.unique(clusters.astype(str), return_inverse=True)
     names = names or [str(number) for number in range(physicians.shape[1])]
     tests = [_against(rater, name, judge, physicians, cluster, epsilon, alignment) for rater, name in enumerate(names)]
-    return _concluded(epsilon, _adjusted(tests))
+    p_values = {place: test.p_value for place, test in enumerate(tests) if test.p_value is not None}
+    if p_values:
+        adjusted = false_discovery_control([*p_values.values()], method="by").tolist()
+        for place, p in zip(p_values, adjusted, strict=True):
+            tests[place] = tests[place].model_copy(update={"adjusted_p": p, "won": p <= FALSE_DISCOVERY_RATE})
+    return _concluded(epsilon, tests)
 
 
 def _against(
@@ -152,21 +144,11 @@ def _below(difference: np.ndarray, cluster: np.ndarray, epsilon: float) -> float
     return float(student.cdf((mean - epsilon) / standard_error, number - 1))
 
 
-def _adjusted(tests: list[RaterTest]) -> list[RaterTest]:
-    p_values = [test.p_value for test in tests if test.p_value is not None]
-    adjusted = iter(false_discovery_control(p_values, method="by") if p_values else ())
-
-    def decided(p: float) -> dict[str, float | bool]:
-        return {"adjusted_p": float(p), "won": bool(p <= FALSE_DISCOVERY_RATE)}
-
-    return [test if test.p_value is None else test.model_copy(update=decided(next(adjusted))) for test in tests]
-
-
 def _concluded(epsilon: float, tests: list[RaterTest]) -> AltTest:
     decided = [test for test in tests if test.won is not None]
     undecided = [test for test in tests if test.won is None]
     notes = []
-    if len(tests) < _MIN_RATERS:
+    if len(tests) < 2:
         notes.append(f"the test needs at least two physicians, and there is {len(tests) or 'none'}")
     elif undecided:
         counts = ", ".join(str(test.n) for test in undecided)
@@ -174,9 +156,9 @@ def _concluded(epsilon: float, tests: list[RaterTest]) -> AltTest:
             f"{len(undecided)} of {len(tests)} physicians cannot be decided: each needs {FEWEST_ANSWERS} answers, from "
             f"more than one conversation, that another physician scored too (they have {counts})"
         )
-    if len(decided) < _MIN_RATERS:
+    if len(decided) < 2:
         return AltTest(epsilon=epsilon, why="; ".join(notes), raters=tests)
-    if len(decided) < _RECOMMENDED_RATERS:
+    if len(decided) == 2:
         notes.append("with two physicians the test is less reliable; the paper recommends at least three")
     omega = float(np.mean([test.won for test in decided]))
     rho = float(np.mean([test.rho_judge for test in decided if test.rho_judge is not None]))

@@ -97,28 +97,42 @@ def bootstrap(
     """
     clusters, member = np.unique(cluster, return_inverse=True)
     tables = {name: _by_cluster(entries, member, len(clusters)) for name, entries in tallies.items()}
-    shapes = {name: entries.shape for name, entries in tallies.items()}
-    whole = {name: np.asarray(table.sum(axis=1)).reshape(*shapes[name], 1) for name, table in tables.items()}
-    point = {name: float(value[0]) for name, value in statistics(whole).items()}
-    drawn = _collected(
-        statistics(_summed(tables, shapes, weights)) for weights in _weights(len(clusters), resamples, seed, shapes)
-    )
+    most_cells = max(table.shape[0] for table in tables.values())
+
+    def values(sums: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The statistics of flattened sums, each of shape (cells, resamples)."""
+        return statistics({name: flat.reshape(*tallies[name].shape, -1) for name, flat in sums.items()})
+
+    whole = {name: np.asarray(table.sum(axis=1)).reshape(-1, 1) for name, table in tables.items()}
+    point = {name: float(value[0]) for name, value in values(whole).items()}
+    draws = _weights(len(clusters), resamples, seed, max(1, _MAX_NUMBERS // max(len(clusters), most_cells)))
+    drawn = _collected(values({name: table @ weights for name, table in tables.items()}) for weights in draws)
     if method == "percentile":
         return {name: Interval(point[name], *percentile(drawn[name])) for name in point}
-    left_out = _jackknife(tables, shapes, whole, statistics)
+    columns, chunk = {name: table.tocsc() for name, table in tables.items()}, max(1, _MAX_NUMBERS // most_cells)
+    left_out = _collected(
+        values({name: whole[name] - table[:, start : start + chunk].toarray() for name, table in columns.items()})
+        for start in range(0, len(clusters), chunk)
+    )
     return {name: Interval(point[name], *bca(drawn[name], point[name], left_out[name])) for name in point}
 
 
-def percentile(drawn: np.ndarray) -> tuple[float, float]:
+def percentile(drawn: np.ndarray, low: float = _TAIL, high: float = 1 - _TAIL) -> tuple[float, float]:
     """The 95 % percentile interval over the resamples in which the statistic is defined.
 
     Args:
         drawn: Resampled values, shape (resamples,), NaN if undefined.
+        low: Another quantile for the low end.
+        high: Another quantile for the high end.
 
     Returns:
         Low and high; NaN if fewer than half of the resamples are defined.
     """
-    return _quantiles(drawn, _TAIL, 1 - _TAIL)
+    defined = drawn[np.isfinite(drawn)]
+    if len(defined) < len(drawn) / 2 or len(defined) == 0:
+        return float("nan"), float("nan")
+    first, second = np.quantile(defined, [low, high])
+    return float(first), float(second)
 
 
 def bca(drawn: np.ndarray, point: float, left_out: np.ndarray) -> tuple[float, float]:
@@ -141,19 +155,8 @@ def bca(drawn: np.ndarray, point: float, left_out: np.ndarray) -> tuple[float, f
         return percentile(drawn)
     shift = ndtri(below)
     acceleration = (influence**3).sum() / (6 * spread**1.5)
-    ends = []
-    for quantile in ndtri([_TAIL, 1 - _TAIL]):
-        moved = shift + quantile
-        ends.append(float(ndtr(shift + moved / (1 - acceleration * moved))))
-    return _quantiles(drawn, *ends)
-
-
-def _quantiles(drawn: np.ndarray, low: float, high: float) -> tuple[float, float]:
-    defined = drawn[np.isfinite(drawn)]
-    if len(defined) < len(drawn) / 2 or len(defined) == 0:
-        return float("nan"), float("nan")
-    first, second = np.quantile(defined, [low, high])
-    return float(first), float(second)
+    moved = shift + ndtri([_TAIL, 1 - _TAIL])
+    return percentile(drawn, *ndtr(shift + moved / (1 - acceleration * moved)))
 
 
 def _by_cluster(entries: Tally, member: np.ndarray, clusters: int) -> csr_array:
@@ -161,44 +164,15 @@ def _by_cluster(entries: Tally, member: np.ndarray, clusters: int) -> csr_array:
     return csr_array((entries.amount, (entries.cell, member[entries.answer])), shape=(cells, clusters))
 
 
-def _weights(clusters: int, resamples: int, seed: int, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[np.ndarray]:
-    """The count of draws of each cluster, in chunks of resamples, shape (clusters, chunk)."""
+def _weights(clusters: int, resamples: int, seed: int, most: int) -> Iterator[np.ndarray]:
+    """The count of draws of each cluster, for at most so many resamples at a time, shape (clusters, chunk)."""
     generator = np.random.default_rng(seed)
-    widest = max(clusters, *(int(np.prod(shape)) for shape in shapes.values()))
-    most = max(1, _MAX_NUMBERS // widest)
     for start in range(0, resamples, most):
         chunk = min(most, resamples - start)
         drawn = generator.integers(0, clusters, size=(chunk, clusters), dtype=np.int64)
         drawn += clusters * np.arange(chunk)[:, None]
         counts = np.bincount(drawn.ravel(), minlength=chunk * clusters).reshape(chunk, clusters)
         yield np.ascontiguousarray(counts.T, dtype=float)
-
-
-def _summed(
-    tables: Mapping[str, csr_array], shapes: Mapping[str, tuple[int, ...]], weights: np.ndarray
-) -> dict[str, np.ndarray]:
-    return {name: (table @ weights).reshape(*shapes[name], -1) for name, table in tables.items()}
-
-
-def _jackknife(
-    tables: Mapping[str, csr_array],
-    shapes: Mapping[str, tuple[int, ...]],
-    whole: Sums,
-    statistics: Statistics,
-) -> dict[str, np.ndarray]:
-    clusters = next(iter(tables.values())).shape[1]
-    widest = max(int(np.prod(shape)) for shape in shapes.values())
-    chunk = max(1, _MAX_NUMBERS // widest)
-    columns = {name: table.tocsc() for name, table in tables.items()}
-    return _collected(
-        statistics(
-            {
-                name: whole[name] - table[:, start : start + chunk].toarray().reshape(*shapes[name], -1)
-                for name, table in columns.items()
-            }
-        )
-        for start in range(0, clusters, chunk)
-    )
 
 
 def _collected(parts: Iterator[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:

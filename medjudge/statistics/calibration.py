@@ -1,30 +1,30 @@
-"""Calibration of P(usable), and the risk-coverage curve of a judge that may abstain."""
+"""Calibration of P(usable), and the risk of a judge that may abstain."""
 
 from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import rankdata
+from typing_extensions import TypedDict
 
-from medjudge.statistics.estimates import wilson
+from medjudge.statistics.estimates import Rounded, wilson
 
 FEWEST_ANSWERS = 20
 """The fewest answers to fit a temperature on: five correct ones would make a judge certain of everything."""
 
-
-class CalibrationBin(NamedTuple):
-    """Answers with similar predicted probability.
-
-    The bin ranges from `lowest` to `highest`. `predicted` is the mean of its probabilities, `observed` its share of
-    usable answers, `low` and `high` the 95 % interval of that share (Wilson, 1927), which assumes independent answers.
-    """
-
-    n: int
-    lowest: float
-    highest: float
-    predicted: float
-    observed: float
-    low: float
-    high: float
+CalibrationBin = TypedDict(
+    "CalibrationBin",
+    {
+        "from": Rounded,
+        "to": Rounded,
+        "predicted": Rounded,
+        "observed": Rounded,
+        "low": Rounded,
+        "high": Rounded,
+        "n": int,
+    },
+)
+"""Answers with similar probabilities, from lowest to highest: `predicted` is their mean, `observed` the share of usable
+answers, with the ends of its 95 % interval (Wilson, 1927), which assumes independent answers."""
 
 
 class RiskCoverage(NamedTuple):
@@ -43,19 +43,14 @@ def calibration_curve(probability: np.ndarray, usable: np.ndarray, bins: int = 1
     Equal probabilities share a bin, so there can be fewer than `bins` bins, and none is empty.
 
     Args:
-        probability: The judge's P(usable), 0..1, shape (n,).
+        probability: The judge's P(usable), 0..1, shape (n,). Five rounded probabilities may add up to a little over 1.
         usable: The physicians' labels of the same answers, bool, shape (n,).
         bins: The most bins.
 
     Returns:
         From the lowest probabilities to the highest; empty if there is no answer.
-
-    Raises:
-        ValueError: The shapes differ, or a probability lies outside 0..1.
     """
-    probability, usable = _checked(probability, usable)
-    if len(probability) == 0:
-        return []
+    probability = np.minimum(probability, 1)
     # By mid-ranks: with quantiles as edges, a value that most answers share would absorb the bins beside it.
     edges = np.arange(1, bins) * (len(probability) - 1) / bins
     bin_of = np.searchsorted(edges, rankdata(probability) - 1)
@@ -63,10 +58,11 @@ def calibration_curve(probability: np.ndarray, usable: np.ndarray, bins: int = 1
 
 
 def _bin(probability: np.ndarray, usable: np.ndarray) -> CalibrationBin:
-    n, observed = len(usable), float(usable.mean())
+    observed = float(usable.mean())
+    low, high = wilson(observed, len(usable))
     lowest, highest, predicted = map(float, (probability.min(), probability.max(), probability.mean()))
-    low, high = wilson(observed, n)
-    return CalibrationBin(n, lowest, highest, predicted, observed, low, high)
+    shares = {"predicted": predicted, "observed": observed, "low": low, "high": high}
+    return {"from": lowest, "to": highest, **shares, "n": len(usable)}  # type: ignore[typeddict-item]
 
 
 def expected_calibration_error(probability: np.ndarray, usable: np.ndarray, bins: int = 10) -> float:
@@ -76,18 +72,15 @@ def expected_calibration_error(probability: np.ndarray, usable: np.ndarray, bins
     Noise alone makes it larger than 0, and more so the fewer answers a bin has.
 
     Args:
-        probability: The judge's P(usable), 0..1, shape (n,).
+        probability: As for `calibration_curve`, at least one.
         usable: The physicians' labels, bool, shape (n,).
         bins: The most bins.
 
     Returns:
-        0 (calibrated) to 1; NaN if there is no answer.
+        0 (calibrated) to 1.
     """
     curve = calibration_curve(probability, usable, bins)
-    if not curve:
-        return float("nan")
-    distances = sum(entry.n * abs(entry.predicted - entry.observed) for entry in curve)
-    return distances / sum(entry.n for entry in curve)
+    return sum(part["n"] * abs(part["predicted"] - part["observed"]) for part in curve) / len(usable)
 
 
 def risk_coverage(confidence: np.ndarray, correct: np.ndarray) -> RiskCoverage:
@@ -98,47 +91,15 @@ def risk_coverage(confidence: np.ndarray, correct: np.ndarray) -> RiskCoverage:
     Args:
         confidence: Higher is more certain, shape (n,); for usable / not usable max(P(usable), 1 - P(usable)).
         correct: Whether the judge's label equals the physicians', bool, shape (n,).
-
-    Raises:
-        ValueError: The shapes differ, or a confidence is not finite.
     """
-    confidence, correct = np.asarray(confidence, float), np.asarray(correct, bool)
-    _same_length(confidence, correct, "confidence", "correct")
-    if not np.isfinite(confidence).all():
-        raise ValueError("confidence: not all values are finite")
     _, rank = np.unique(-confidence, return_inverse=True)
     accepted, errors = np.cumsum(np.bincount(rank)), np.cumsum(np.bincount(rank, weights=~correct))
-    return RiskCoverage(accepted / max(len(correct), 1), errors / accepted)
+    return RiskCoverage(accepted / len(correct), errors / accepted)
 
 
-def area_under_risk_coverage(confidence: np.ndarray, correct: np.ndarray) -> float:
-    """The mean risk over all coverages, lower is better (Geifman, Uziel and El-Yaniv, 2019, arXiv 1805.08206).
+def area_under(curve: RiskCoverage) -> float:
+    """The mean risk over all coverages, 0 to 1, lower is better (Geifman, Uziel and El-Yaniv, 2019, arXiv 1805.08206).
 
-    Each answer counts with the risk at which it enters `risk_coverage`. An uninformative confidence gives the plain
-    error rate.
-
-    Args:
-        confidence: Higher is more certain, shape (n,).
-        correct: Whether the judge's label equals the physicians', bool, shape (n,).
-
-    Returns:
-        0 to 1; NaN if there is no answer.
+    Each answer counts with the risk at which it enters the curve. An uninformative confidence gives the error rate.
     """
-    curve = risk_coverage(confidence, correct)
-    if len(curve.coverage) == 0:
-        return float("nan")
     return float(np.sum(np.diff(curve.coverage, prepend=0) * curve.risk))
-
-
-def _checked(probability: np.ndarray, usable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    probability, usable = np.asarray(probability, float), np.asarray(usable, bool)
-    _same_length(probability, usable, "probability", "usable")
-    # A judgment's five probabilities may add up to a little over 1.
-    if not ((probability >= 0) & (probability <= 1.002)).all():
-        raise ValueError(f"probability: from {probability.min()} to {probability.max()}, and it goes from 0 to 1")
-    return np.minimum(probability, 1), usable
-
-
-def _same_length(array: np.ndarray, other: np.ndarray, name: str, other_name: str) -> None:
-    if array.shape != other.shape or array.ndim != 1:
-        raise ValueError(f"{name} {array.shape} and {other_name} {other.shape} must be of one length")

@@ -28,13 +28,10 @@ _LONGEST_STEP = 2.0
 
 
 class Comparisons(NamedTuple):
-    """Comparisons of models, one row each.
+    """Comparisons of models, one row each, by their indices.
 
-    Attributes:
-        first: Index of a model, shape (n,).
-        second: Index of the other model, shape (n,).
-        outcomes: Shares of first, tie and second, shape (n, 3).
-        covariate: One number a comparison, positive where it favours the first, shape (n,); None for none.
+    `outcomes` are the shares of first, tie and second, shape (n, 3); `covariate` is positive where it favours the
+    first, shape (n,), or None.
     """
 
     first: np.ndarray
@@ -46,10 +43,8 @@ class Comparisons(NamedTuple):
 class Fitted(NamedTuple):
     """The parameters; `...` are further axes of the counts, such as resamples.
 
-    Attributes:
-        strength: Mean 0 over the models, shape (models, ...).
-        tie: The logarithm of Davidson's nu, shape (...).
-        covariate: The coefficient of the covariate, shape (...); 0 without one.
+    `strength` has mean 0 over the models, shape (models, ...); `tie` is the logarithm of Davidson's nu, shape (...),
+    `covariate` the coefficient of the covariate, 0 without one.
     """
 
     strength: np.ndarray
@@ -58,14 +53,10 @@ class Fitted(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """Intervals of a ranking.
+    """Intervals of a ranking: of each model's strength and of the share of comparisons that it is expected to win.
 
-    Attributes:
-        strength: Of each model, in the order of its index.
-        win_share: The share of comparisons with each of the other models that a model is expected to win, ties half,
-            where the covariate is 0.
-        tie: The probability of a tie of two models of equal strength.
-        covariate: The coefficient of the covariate; None without one.
+    The share is over all other models, ties half, where the covariate is 0. `tie` is the probability of a tie of two
+    equally strong models, `covariate` the coefficient of the covariate, None without one.
     """
 
     strength: list[Interval]
@@ -92,18 +83,8 @@ def fit_davidson(
         covariate: One number a comparison, positive where it favours the first, shape (n,).
         prior_variance: Of the strengths; infinity for maximum likelihood, which has no solution where a group of
             models never loses to the others.
-
-    Raises:
-        ValueError: The shapes differ, an index is not of a model, or a model is compared with itself.
     """
-    first, second = np.asarray(first), np.asarray(second)
     counts = np.asarray(outcomes, dtype=float)
-    if first.shape != second.shape or counts.shape[:2] != (len(first), 3):
-        raise ValueError(f"first {first.shape}, second {second.shape} and outcomes {counts.shape} do not match")
-    if len(first) and (min(first.min(), second.min()) < 0 or max(first.max(), second.max()) >= models):
-        raise ValueError(f"models are numbered from 0 to {models - 1}")
-    if (first == second).any():
-        raise ValueError("a model is compared with itself")
     further = counts.shape[2:]
     design = _design(first, second, models, covariate)
     parameters = _newton(design, counts.reshape(len(first), 3, -1), models, prior_variance)
@@ -144,16 +125,11 @@ def ranking(
     """Strengths with 95 % intervals from a bootstrap over questions, each resample fitted anew.
 
     Args:
-        cluster: The question or conversation of each comparison, shape (n,).
+        cluster: The question or conversation of each comparison, at least one, shape (n,).
         models: The number of models.
         prior_variance: As for `fit_davidson`.
-
-    Raises:
-        ValueError: As for `fit_davidson`, or there is no comparison.
     """
     first, second, outcomes, covariate = comparisons
-    if not len(first):
-        raise ValueError("no comparison")
     # Comparisons of the same two models with the same covariate are counted in one cell.
     keys = np.column_stack([first, second, np.zeros(len(first)) if covariate is None else covariate])
     cells, cell = np.unique(keys, axis=0, return_inverse=True)
@@ -197,16 +173,15 @@ def most_informative(
 ) -> np.ndarray:
     """Chooses open comparisons, the most informative first (a D-optimal design, greedily); of equal ones the earlier.
 
-    Chernoff, H. (1959). Sequential design of experiments. Annals of Mathematical Statistics 30, 755-770. A comparison
-    adds information c c' w to that on the strengths, with c the two models' contrast and w the variance of its score
-    under Davidson's model at the strengths fitted so far. The one with the greatest w c' S c, S the covariance of the
-    strengths, raises the determinant of the information most.
+    A comparison adds information c c' w to that on the strengths, with c the two models' contrast and w the variance of
+    its score at the strengths fitted so far. The one with the greatest w c' S c, S the covariance of the strengths,
+    raises the determinant of the information most (Chernoff, 1959, Sequential design of experiments).
 
     Args:
         first: Index of a model in each comparison made so far, shape (n,).
         second: Index of the other model, shape (n,).
         outcomes: Shares of first, tie and second, shape (n, 3).
-        open_first: The same of the comparisons that can be made, shape (m,).
+        open_first: Indices in the comparisons that can be made, shape (m,).
         open_second: Shape (m,).
         models: The number of models.
         number: How many to choose; fewer if there are fewer.
@@ -237,8 +212,6 @@ def most_informative(
     for index, (one, other) in enumerate(zip(open_first.tolist(), open_second.tolist(), strict=True)):
         waiting.setdefault((min(one, other), max(one, other)), []).append(index)
     kinds = sorted(waiting)
-    left = {kind: iter(indices) for kind, indices in waiting.items()}
-    remaining = {kind: len(indices) for kind, indices in waiting.items()}
     chosen: list[int] = []
     while kinds and len(chosen) < number:
         one, other = np.array(kinds).T
@@ -246,12 +219,11 @@ def most_informative(
         weight = information(one, other)
         best = int(np.argmax(weight * spread))
         kind = kinds[best]
-        chosen.append(next(left[kind]))
+        chosen.append(waiting[kind].pop(0))
         # Sherman and Morrison (1950): the covariance after one more comparison.
         moved = covariance @ _contrast(models, *kind)
         covariance -= weight[best] * np.outer(moved, moved) / (1 + weight[best] * spread[best])
-        remaining[kind] -= 1
-        if not remaining[kind]:
+        if not waiting[kind]:
             kinds.remove(kind)
     return np.array(chosen, dtype=int)
 

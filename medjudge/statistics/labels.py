@@ -1,6 +1,8 @@
 """Agreement of two raters on pairs (1: the first of two answers is better, 0: a tie, -1: the second is) and on items.
 
-Pairs may also come from distributions over the five levels, as if the levels were drawn independently.
+Both raters' verdicts are on the same pairs or items, shape (n,); `cluster`, shape (n,), is the question or conversation
+of each, which intervals resample. Pairs may also come from distributions over the five levels, as if the levels were
+drawn independently.
 """
 
 from collections import Counter
@@ -11,7 +13,7 @@ from typing_extensions import Unpack
 
 from medjudge.statistics.bootstrap import Resampling, Sums, dense_tally, tally
 from medjudge.statistics.estimates import Estimate, estimates
-from medjudge.statistics.measures import divided
+from medjudge.statistics.measures import divided, f1, kappa
 
 
 def both_orders(forward: np.ndarray, backward: np.ndarray) -> np.ndarray:
@@ -55,12 +57,11 @@ def likeliest(probabilities: np.ndarray) -> np.ndarray:
 def swaps(
     forward: np.ndarray, backward: np.ndarray, cluster: np.ndarray, **how: Unpack[Resampling]
 ) -> dict[str, Estimate]:
-    """Swap consistency and position bias, with intervals over questions.
+    """Swap consistency and position bias, with their intervals.
 
     Args:
-        forward: Verdicts with the first answer shown first, shape (n,).
-        backward: Verdicts on the same pairs with the second answer shown first; 1 is still the first answer.
-        cluster: The question or conversation of each pair, shape (n,).
+        forward: Verdicts with the first answer shown first.
+        backward: Verdicts with the second answer shown first; 1 is still the first answer.
 
     Returns:
         `consistency`, the share of pairs with the same verdict in both orders, and `shown_first`, of all verdicts that
@@ -81,58 +82,36 @@ def swaps(
 def verdict_agreement(
     judge: np.ndarray, physician: np.ndarray, cluster: np.ndarray, **how: Unpack[Resampling]
 ) -> dict[str, Estimate]:
-    """Agreement of two raters on the same pairs, with intervals over questions.
-
-    Args:
-        judge: Verdicts, shape (n,).
-        physician: Verdicts on the same pairs, shape (n,).
-        cluster: The question or conversation of each pair, shape (n,).
+    """Agreement of two raters on pairs, with intervals.
 
     Returns:
         `agreement`, the share of equal verdicts; `kappa`, Cohen's (1960), unweighted; `decided`, the share of equal
         verdicts among the pairs on which neither calls a tie (setup S2 of Zheng et al.).
-
-    Raises:
-        ValueError: The shapes differ, or a verdict is none of 1, 0 and -1.
     """
-    for verdicts in (judge, physician):
-        if not np.isin(verdicts, (-1, 0, 1)).all():
-            raise ValueError("a verdict is 1, 0 or -1")
 
     def decided(counts: np.ndarray) -> np.ndarray:
         equal, opposite = counts[0, 0] + counts[2, 2], counts[0, 2] + counts[2, 0]
         return divided(equal, equal + opposite)
 
-    return _agreement(np.asarray(judge) + 1, np.asarray(physician) + 1, 3, {"decided": decided}, cluster, how)
+    return _agreement(judge + 1, physician + 1, 3, {"decided": decided}, cluster, how)
 
 
 def met_agreement(
     judge: np.ndarray, physician: np.ndarray, cluster: np.ndarray, **how: Unpack[Resampling]
 ) -> dict[str, Estimate]:
-    """Agreement on the same items of the same answers, with intervals over conversations.
-
-    Args:
-        judge: Whether each item is met, shape (n,).
-        physician: The other rater's verdicts, shape (n,).
-        cluster: The conversation of each verdict, shape (n,).
+    """Agreement of two raters on whether items are met, with intervals.
 
     Returns:
         `agreement` and `kappa` as for pairs, and `macro_f1`, the mean of the F1 scores of met and of not met, the
         measure of HealthBench's meta-evaluation (Arora et al., 2025, arXiv 2505.08775); a verdict that neither rater
         gave is left out of the mean.
-
-    Raises:
-        ValueError: The shapes differ.
     """
 
     def macro_f1(counts: np.ndarray) -> np.ndarray:
-        times = np.stack([counts[k].sum(axis=0) + counts[:, k].sum(axis=0) for k in (0, 1)])
-        f1 = np.stack([divided(2 * counts[k, k], times[k]) for k in (0, 1)])
-        occurs = times > 0
-        return divided(np.where(occurs, f1, 0).sum(axis=0), occurs.sum(axis=0))
+        scores = np.stack([f1(counts, label) for label in (0, 1)])
+        return divided(np.nansum(scores, axis=0), np.isfinite(scores).sum(axis=0))
 
-    first, second = np.asarray(judge, dtype=bool).astype(int), np.asarray(physician, dtype=bool).astype(int)
-    return _agreement(first, second, 2, {"macro_f1": macro_f1}, cluster, how)
+    return _agreement(judge.astype(int), physician.astype(int), 2, {"macro_f1": macro_f1}, cluster, how)
 
 
 def _agreement(
@@ -144,15 +123,13 @@ def _agreement(
     how: Resampling,
 ) -> dict[str, Estimate]:
     """Agreement, Cohen's kappa and further measures of the table of counts of labels 0, 1, …"""
-    if first.shape != second.shape or first.ndim != 1:
-        raise ValueError(f"judge {first.shape} and physician {second.shape} must be of one length")
 
     def statistics(sums: Sums) -> dict[str, np.ndarray]:
         counts = sums["labels"]
-        n = counts.sum(axis=(0, 1))
-        observed = divided(np.trace(counts), n)
-        by_chance = divided((counts.sum(axis=0) * counts.sum(axis=1)).sum(axis=0), n**2)
-        measures = {"agreement": observed, "kappa": divided(observed - by_chance, 1 - by_chance)}
+        measures = {
+            "agreement": divided(np.trace(counts), counts.sum(axis=(0, 1))),
+            "kappa": kappa(counts, 1 - np.eye(labels)),
+        }
         return measures | {name: measure(counts) for name, measure in further.items()}
 
     counted = {"labels": tally(first * labels + second, (labels, labels))}

@@ -12,28 +12,14 @@ _DIFFERENCE = np.subtract.outer(np.arange(5.0), np.arange(5.0))
 """Judge minus physician, in levels."""
 
 
-def confusion(judge: np.ndarray, physician: np.ndarray, levels: int = LEVELS) -> np.ndarray:
+def confusion(judge: np.ndarray, physician: np.ndarray) -> np.ndarray:
     """Counts pairs of levels.
 
     Args:
-        judge: Levels 1..levels, shape (n,), integers.
+        judge: Levels 1 to 5, shape (n,), integers.
         physician: Levels of the same answers in the same order, shape (n,).
-
-    Returns:
-        Counts, shape (levels, levels): judge by row, physician by column.
-
-    Raises:
-        ValueError: The shapes differ, or a level lies outside 1..levels.
     """
-    judge, physician = np.asarray(judge), np.asarray(physician)
-    if judge.shape != physician.shape or judge.ndim != 1:
-        raise ValueError(f"judge {judge.shape} and physician {physician.shape} must be of one length")
-    for name, scores in (("judge", judge), ("physician", physician)):
-        if scores.size and (scores.min() < 1 or scores.max() > levels):
-            raise ValueError(
-                f"{name}: levels from {scores.min()} to {scores.max()}, and the scale goes from 1 to {levels}"
-            )
-    counts = np.zeros((levels, levels))
+    counts = np.zeros((LEVELS, LEVELS))
     np.add.at(counts, (judge - 1, physician - 1), 1)
     return counts
 
@@ -56,12 +42,12 @@ def cohen_kappa(counts: np.ndarray) -> np.ndarray:
 
     NaN if both used only one and the same category.
     """
-    return _kappa(two_by_two(counts), 1 - np.eye(2))
+    return kappa(two_by_two(counts), 1 - np.eye(2))
 
 
 def quadratic_kappa(counts: np.ndarray) -> np.ndarray:
     """Cohen's kappa with quadratic weights (Cohen, 1968) on all levels; NaN if all scores are equal."""
-    return _kappa(counts, _DIFFERENCE**2)
+    return kappa(counts, _DIFFERENCE**2)
 
 
 def gwet_ac1(counts: np.ndarray) -> np.ndarray:
@@ -80,12 +66,12 @@ def gwet_ac1(counts: np.ndarray) -> np.ndarray:
 
 def f1_usable(counts: np.ndarray) -> np.ndarray:
     """F1 for usable answers; NaN if neither calls any answer usable."""
-    return _f1(two_by_two(counts), 1)
+    return f1(two_by_two(counts), 1)
 
 
 def f1_unusable(counts: np.ndarray) -> np.ndarray:
     """F1 for unusable answers; NaN if neither calls any answer unusable."""
-    return _f1(two_by_two(counts), 0)
+    return f1(two_by_two(counts), 0)
 
 
 def mae(counts: np.ndarray) -> np.ndarray:
@@ -104,13 +90,15 @@ def divided(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
         return np.where(denominator == 0, np.nan, numerator / np.where(denominator == 0, 1, denominator))
 
 
-def _kappa(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def kappa(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Cohen's kappa on any labels, with weights of their distances; NaN if only one label was given."""
     observed = np.tensordot(weights, counts) * counts.sum(axis=(0, 1))
     expected = (np.tensordot(weights, counts.sum(axis=0), axes=1) * counts.sum(axis=1)).sum(axis=0)
     return 1 - divided(observed, expected)
 
 
-def _f1(table: np.ndarray, category: int) -> np.ndarray:
+def f1(table: np.ndarray, category: int) -> np.ndarray:
+    """F1 for one label of a table of counts; NaN if neither gives it."""
     return divided(2 * table[category, category], table[category].sum(axis=0) + table[:, category].sum(axis=0))
 
 
@@ -219,7 +207,7 @@ def krippendorff_alpha(coincidence: np.ndarray) -> np.ndarray:
         1 perfect, 0 chance level, shape (...); NaN if all scores are equal.
     """
     mass = coincidence.sum(axis=0)
-    ranks = np.cumsum(mass, axis=0) - mass / 2
+    ranks = _midranks(mass)
     distance = (ranks[:, None] - ranks[None, :]) ** 2
     observed = (coincidence * distance).sum(axis=(0, 1)) * (mass.sum(axis=0) - 1)
     by_chance = (mass[:, None] * mass[None, :] * distance).sum(axis=(0, 1))

@@ -85,7 +85,7 @@ def measures_of(pairs: Pairs, **how: Unpack[Resampling]) -> Measures:
 def _perfect_kappa(pairs: Pairs) -> Estimate:
     """Kappa where the two never differ: its low end is that of the agreement (Wilson), at the same chance agreement."""
     usable = float((pairs.physician >= USABLE_FROM).mean())
-    conversations = len(np.unique(pairs.conversation))
+    conversations = pairs.conversations
     disagreement = 1 - wilson(1.0, conversations).low
     low = 1 - disagreement / (2 * usable * (1 - usable))
     return estimate(Interval(1.0, max(-1.0, low), 1.0), conversations)

@@ -44,6 +44,17 @@ class Pairs(NamedTuple):
     raters: np.ndarray
     teacher: np.ndarray
 
+    @property
+    def conversations(self) -> int:
+        """The number of conversations."""
+        return len(set(self.conversation.tolist()))
+
+    @property
+    def keys(self) -> list[AnswerKey]:
+        """The key of each row."""
+        rows = zip(self.question_id, self.model, self.sample, strict=True)
+        return [AnswerKey(question, model, int(sample)) for question, model, sample in rows]
+
     def only(self, rows: np.ndarray) -> "Pairs":
         """The rows of a mask, or in the order of indices."""
         return Pairs(*(column[rows] for column in self))

@@ -8,11 +8,12 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from medjudge.distill.calibrate import soft_label
 from medjudge.errors import InputError
 from medjudge.judge.pairs import comparison_file, pair_judgments, verdict_on
 from medjudge.judge.study_summary import read_result
 from medjudge.pair_records import PairJudgment, PairKey, PhysicianPair
-from medjudge.records import CONSTRUCTED, Answer, AnswerKey, ErrorKind, Judgment, Question
+from medjudge.records import CONSTRUCTED, Answer, AnswerKey, ErrorKind, Question
 from medjudge.rounds import scored_rounds
 from medjudge.scale import LEVELS
 from medjudge.statistics.bootstrap import Resampling, interval_text
@@ -160,8 +161,8 @@ class PairSettings(NamedTuple):
 class _Table(NamedTuple):
     """One row a pair, shape (n,); verdicts are those on the model `first`: 1 better, 0 tie, -1 worse.
 
-    `outcomes` are the shares of first, tie and second, shape (n, 3); `length` is positive where the first answer is
-    longer.
+    `outcomes` are the shares of first, tie and second, shape (n, 3). `length`, positive where the first answer is
+    longer, is tanh of the difference in characters over its standard deviation in the language, as in AlpacaEval 2.
     """
 
     key: list[PairKey]
@@ -215,24 +216,15 @@ def pair_study(
     """
     possible = possible_pairs(run.questions(), run.answers(), models)
     singles = _pointwise_table(possible, run, judge, models)
-    swapped = None
+    orders: _Orders = {}
     if how == "pairs":
-        wanted = set(possible)
-        of_models = [pair for pair in pair_judgments(run, judge) if pair.pair_key in wanted]
-        orders: _Orders = {}
-        for pair in of_models:
+        for pair in pair_judgments(run, judge):
             orders.setdefault(pair.pair_key, {})[pair.first == pair.pair_key.models[0]] = pair
+        orders = {key: orders[key] for key in possible if key in orders}
+        table, forward, backward = _paired_table(orders, run, models)
         pairs, unjudged = len(orders), _unjudged(orders)
-        table, forward, backward = _paired_table(possible, orders, run, models)
-        if table.key:
-            swapped = SwapStudy(
-                pairs=len(table.key),
-                disagreeing=int((forward != backward).sum()),
-                **swaps(forward, backward, table.cluster, **settings.how),
-            )
-        shortened = sum(pair.answer_tokens_cut > 0 for pair in of_models)
     else:
-        table, pairs, shortened = singles, len(possible), 0
+        table, pairs = singles, len(possible)
         unjudged = {"an answer has no score": pairs - len(table.key)} if len(table.key) < pairs else {}
     if not table.key:
         reasons = "; ".join(f"{reason} ({count})" for reason, count in unjudged.items()) or "none was compared"
@@ -245,16 +237,21 @@ def pair_study(
         pairs=pairs,
         judged=len(table.key),
         unjudged=unjudged,
-        shortened=shortened,
+        shortened=sum(pair.answer_tokens_cut > 0 for own in orders.values() for pair in own.values()),
         questions=len({key.question_id for key in table.key}),
         conversations=len(np.unique(table.cluster)),
         interval=interval_text(settings.resamples),
         length_controlled=settings.length,
         ranking=_ranking(table, models, settings),
-        swaps=swapped,
-        pointwise=_against_pointwise(table, singles, models, settings) if how == "pairs" else None,
-        physicians=_against_physicians(table, singles if how == "pairs" else None, physicians, settings),
+        swaps=_swaps(forward, backward, table.cluster, settings) if orders else None,
+        pointwise=_against_pointwise(table, singles, models, settings) if orders else None,
+        physicians=_against_physicians(table, singles if orders else None, physicians, settings),
     )
+
+
+def _swaps(forward: np.ndarray, backward: np.ndarray, cluster: np.ndarray, settings: PairSettings) -> SwapStudy:
+    measured = swaps(forward, backward, cluster, **settings.how)
+    return SwapStudy(pairs=len(forward), disagreeing=int((forward != backward).sum()), **measured)
 
 
 def _unjudged(orders: _Orders) -> dict[str, int]:
@@ -274,12 +271,10 @@ def _verdict(orders: Mapping[bool, PairJudgment], forward: bool) -> int | None:
     return None if pair is None or pair.preferred is None else verdict_on(pair)
 
 
-def _paired_table(
-    possible: Sequence[PairKey], orders: _Orders, run: Run, models: Sequence[str]
-) -> tuple[_Table, np.ndarray, np.ndarray]:
+def _paired_table(orders: _Orders, run: Run, models: Sequence[str]) -> tuple[_Table, np.ndarray, np.ndarray]:
     """The pairs with a verdict in both orders, and the verdicts of each order."""
-    verdicts = {key: [_verdict(orders.get(key, {}), forward) for forward in (True, False)] for key in possible}
-    keys = [key for key in possible if None not in verdicts[key]]
+    verdicts = {key: [_verdict(pair, forward) for forward in (True, False)] for key, pair in orders.items()}
+    keys = [key for key in orders if None not in verdicts[key]]
     first, second = np.array([verdicts[key] for key in keys], dtype=int).reshape(-1, 2).T
     verdict = both_orders(first, second)
     outcomes = np.column_stack([verdict == 1, verdict == 0, verdict == -1]).astype(float)
@@ -288,17 +283,7 @@ def _paired_table(
 
 def _pointwise_table(possible: Sequence[PairKey], run: Run, judge: str, models: Sequence[str]) -> _Table:
     """The pairs of which the judge scored both answers, by the mean distribution over rounds."""
-
-    def of_one(judgment: Judgment) -> np.ndarray:
-        """A score without probabilities counts as certain."""
-        assert judgment.score is not None
-        certain = np.eye(LEVELS)[judgment.score - 1]
-        return certain if judgment.probabilities is None else np.array(judgment.probabilities)
-
-    distributions = {
-        key: np.mean([of_one(judgment) for judgment in rounds], axis=0)
-        for key, rounds in scored_rounds(run.judgments(judge)).items()
-    }
+    distributions = {key: soft_label(rounds) for key, rounds in scored_rounds(run.judgments(judge)).items()}
     keys = [key for key in possible if all(answer in distributions for answer in key.answers)]
     first, second = (
         np.array([distributions[key.answers[side]] for key in keys]).reshape(-1, LEVELS) for side in (0, 1)
@@ -310,24 +295,17 @@ def _pointwise_table(possible: Sequence[PairKey], run: Run, judge: str, models: 
 def _table(keys: list[PairKey], verdict: np.ndarray, outcomes: np.ndarray, run: Run, models: Sequence[str]) -> _Table:
     index = {model: number for number, model in enumerate(models)}
     questions = {question.id: question for question in run.questions()}
+    characters = {answer.key: len(answer.text) for answer in run.answers()}
     first, second = (np.array([index[key.models[side]] for key in keys], dtype=int) for side in (0, 1))
-    length = _lengths(keys, questions, {answer.key: len(answer.text) for answer in run.answers()})
-    cluster = np.array([questions[key.question_id].group for key in keys], dtype=object)
-    return _Table(keys, first, second, verdict, outcomes, length, cluster)
-
-
-def _lengths(
-    keys: Sequence[PairKey], questions: Mapping[str, Question], characters: Mapping[AnswerKey, int]
-) -> np.ndarray:
-    """tanh of the difference in characters over its standard deviation, as AlpacaEval 2 has it, in each language."""
     apart = np.array([characters[key.answers[0]] - characters[key.answers[1]] for key in keys], dtype=float)
     languages = np.array([questions[key.question_id].language for key in keys], dtype=object)
-    scaled = np.zeros(len(keys))
+    length = np.zeros(len(keys))
     for language in set(languages.tolist()):
         rows = languages == language
         spread = apart[rows].std()
-        scaled[rows] = np.tanh(apart[rows] / spread) if spread > 0 else 0.0
-    return scaled
+        length[rows] = np.tanh(apart[rows] / spread) if spread > 0 else 0.0
+    cluster = np.array([questions[key.question_id].group for key in keys], dtype=object)
+    return _Table(keys, first, second, verdict, outcomes, length, cluster)
 
 
 def _ranking(table: _Table, models: Sequence[str], settings: PairSettings) -> PairRanking:

@@ -19,14 +19,23 @@ _FEWEST_TO_FAIL = 10
 """Conversations below which an interval is too rough even to fail a judge."""
 
 
+_NOTHING = Estimate(value=None, low=None, high=None)
+
+
 class _Claim(NamedTuple):
-    """One measured value that the gate looks at, and the number of answers and conversations behind it."""
+    """A requirement of the gate, with the value measured for it and the answers and conversations behind that.
+
+    `missing` says why nothing was measured, `doubt` why the value cannot pass whatever it is.
+    """
 
     kind: CheckKind
     part: str | None
-    estimate: Estimate
-    n: int
-    conversations: int
+    required: float
+    estimate: Estimate = _NOTHING
+    n: int = 0
+    conversations: int = 0
+    missing: str = ""
+    doubt: str = ""
 
 
 def read_gate(path: Path, scheme: Scheme = LLMEVAL_MED) -> Gate:
@@ -73,16 +82,7 @@ def gate_result(study: Study, gate: Gate) -> GateResult:
     Args:
         study: Its own `gate` is not looked at.
     """
-    checks = [
-        *_categories(study, gate),
-        _kappa(study, gate),
-        _coverage(study, gate),
-        _teacher(study, gate),
-        *_probes(study, gate),
-    ]
-    if study.against_kind != AgainstKind.PHYSICIANS:
-        why = f"measured against {study.against}, not physicians"
-        checks = [_downgraded(check, why) for check in checks]
+    checks = [_check(claim, study, gate) for claim in _claims(study, gate)]
     states = {check.state for check in checks}
     passed = False if CheckState.FAILED in states else None if CheckState.INCONCLUSIVE in states else True
     return GateResult(passed=passed, usual=gate == study.scheme.gate, checks=checks)
@@ -93,125 +93,101 @@ def probe_requirement(gate: Gate, probe: str) -> float | None:
     return gate.probe_flips_of.get(probe, None if probe in OUTSIDE_GATE else gate.probe_flips)
 
 
-def _title(kind: CheckKind, part: str | None) -> str:
-    """The name of a check, for people."""
-    return {
-        CheckKind.USABLE_AGREEMENT: f"usable agreement, {part}",
-        CheckKind.COHEN_KAPPA: "Cohen's kappa",
-        CheckKind.COVERAGE: "coverage",
-        CheckKind.TEACHER_MARGIN: "usable agreement minus the teacher's",
-        CheckKind.PROBE_FLIPS: f"flips by probe {part}" if part else "flips by probes",
-    }[kind]
-
-
-def _downgraded(check: GateCheck, why: str) -> GateCheck:
-    """A check that would pass, but for a reason that makes it inconclusive."""
-    if check.state != CheckState.PASSED:
-        return check
-    return check.model_copy(update={"state": CheckState.INCONCLUSIVE, "why": why})
-
-
-def _categories(study: Study, gate: Gate) -> Iterator[GateCheck]:
+def _claims(study: Study, gate: Gate) -> Iterator[_Claim]:
+    """Everything that the gate looks at, in the order of its checks."""
     kind = CheckKind.USABLE_AGREEMENT
     for category in study.scheme.categories:
         if category not in gate.usable_agreement:
             continue
-        required = gate.usable_agreement[category]
-        measures = study.by_category.get(category)
+        required, measures = gate.usable_agreement[category], study.by_category.get(category)
         if measures is None:
-            yield _no_data(kind, category, required, "no physicians' score")
+            yield _Claim(kind, category, required, missing="no physicians' score")
             continue
         n, conversations = int(measures["n"]["value"] or 0), study.conversations_by_category[category]
-        check = _decided(_Claim(kind, category, measures["usable_agreement"], n, conversations), required, gate)
         # A judge that knows only how often a category is usable would agree there, too, and by chance alone.
-        kappa_low = measures["cohen_kappa"]["low"]
-        by_chance = kappa_low is None or kappa_low <= 0
-        yield _downgraded(check, "within the category, agreement may be by chance") if by_chance else check
+        doubt = "" if (measures["cohen_kappa"]["low"] or 0) > 0 else "within the category, agreement may be by chance"
+        yield _Claim(kind, category, required, measures["usable_agreement"], n, conversations, doubt=doubt)
+    of_all = (study.n, study.conversations)
+    yield _Claim(CheckKind.COHEN_KAPPA, None, gate.cohen_kappa, study.overall["cohen_kappa"], *of_all)
+    coverage = Estimate(value=study.coverage, low=None, high=None)
+    yield _Claim(CheckKind.COVERAGE, None, gate.coverage, coverage, *of_all)
+    yield _teacher(study, gate)
+    yield from _probes(study, gate)
 
 
-def _kappa(study: Study, gate: Gate) -> GateCheck:
-    kappa = study.overall["cohen_kappa"]
-    claim = _Claim(CheckKind.COHEN_KAPPA, None, kappa, study.n, study.conversations)
-    return _decided(claim, gate.cohen_kappa, gate)
-
-
-def _coverage(study: Study, gate: Gate) -> GateCheck:
-    """A judge that leaves the hard answers unscored would agree well on the rest."""
-    state, why = CheckState.PASSED, ""
-    if study.coverage < gate.coverage:
-        state, why = CheckState.FAILED, "the judge left answers unscored that physicians scored"
-    elif study.n < gate.minimum_scores:
-        state, why = CheckState.INCONCLUSIVE, f"{study.n} answers; the gate requires {gate.minimum_scores}"
-    estimate = Estimate(value=study.coverage, low=None, high=None)
-    claim = _Claim(CheckKind.COVERAGE, None, estimate, study.n, study.conversations)
-    return _check(claim, gate.coverage, state, why)
-
-
-def _teacher(study: Study, gate: Gate) -> GateCheck:
+def _teacher(study: Study, gate: Gate) -> _Claim:
     kind, required, teacher = CheckKind.TEACHER_MARGIN, -gate.teacher_margin, study.teacher
     if teacher is None:
-        return _no_data(kind, None, required, "no teacher; name a judge of the run with --teacher")
+        return _Claim(kind, None, required, missing="no teacher; name a judge of the run with --teacher")
     if teacher.n < gate.coverage * study.n:
-        return _no_data(kind, None, required, f"the teacher scored only {teacher.n} of the {study.n} answers")
-    claim = _Claim(kind, None, teacher.difference["usable_agreement"], teacher.n, teacher.conversations)
-    return _decided(claim, required, gate)
+        missing = f"the teacher scored only {teacher.n} of the {study.n} answers"
+        return _Claim(kind, None, required, missing=missing)
+    return _Claim(kind, None, required, teacher.difference["usable_agreement"], teacher.n, teacher.conversations)
 
 
-def _probes(study: Study, gate: Gate) -> Iterator[GateCheck]:
+def _probes(study: Study, gate: Gate) -> Iterator[_Claim]:
     kind = CheckKind.PROBE_FLIPS
     if study.probes is None:
-        yield _no_data(kind, None, gate.probe_flips, "not probed; add --probes")
+        yield _Claim(kind, None, gate.probe_flips, missing="not probed; add --probes")
         return
     for probe, effect in study.probes.effects.items():
         if (required := probe_requirement(gate, probe)) is not None:
-            claim = _Claim(kind, probe, effect.flips, effect.n, effect.conversations)
-            yield _decided(claim, required, gate, at_most=True)
+            yield _Claim(kind, probe, required, effect.flips, effect.n, effect.conversations)
     for probe in study.probes.not_applied:
         if (required := probe_requirement(gate, probe)) is not None:
-            yield _no_data(kind, probe, required, "applies to none of the probed answers")
+            yield _Claim(kind, probe, required, missing="applies to none of the probed answers")
 
 
-def _decided(claim: _Claim, required: float, gate: Gate, at_most: bool = False) -> GateCheck:
-    """A check from how far value, worst and best end of the interval lie on the right side of the requirement."""
+def _check(claim: _Claim, study: Study, gate: Gate) -> GateCheck:
+    state, why = CheckState.INCONCLUSIVE, claim.missing
+    if not why:
+        state, why = _covered(claim, gate) if claim.kind == CheckKind.COVERAGE else _decided(claim, gate)
+    by_physicians = study.against_kind == AgainstKind.PHYSICIANS
+    doubt = claim.doubt or ("" if by_physicians else f"measured against {study.against}, not physicians")
+    if state == CheckState.PASSED and doubt:
+        state, why = CheckState.INCONCLUSIVE, doubt
+    title = {
+        CheckKind.USABLE_AGREEMENT: f"usable agreement, {claim.part}",
+        CheckKind.COHEN_KAPPA: "Cohen's kappa",
+        CheckKind.COVERAGE: "coverage",
+        CheckKind.TEACHER_MARGIN: "usable agreement minus the teacher's",
+        CheckKind.PROBE_FLIPS: f"flips by probe {claim.part}" if claim.part else "flips by probes",
+    }[claim.kind]
+    named = {"kind": claim.kind, "part": claim.part, "check": title, "required": claim.required}
+    return GateCheck(**named, **claim.estimate, n=claim.n, state=state, why=why)
+
+
+def _covered(claim: _Claim, gate: Gate) -> tuple[CheckState, str]:
+    """A judge that leaves the hard answers unscored would agree well on the rest."""
+    if (claim.estimate["value"] or 0) < claim.required:
+        return CheckState.FAILED, "the judge left answers unscored that physicians scored"
+    if claim.n < gate.minimum_scores:
+        return CheckState.INCONCLUSIVE, f"{claim.n} answers; the gate requires {gate.minimum_scores}"
+    return CheckState.PASSED, ""
+
+
+def _decided(claim: _Claim, gate: Gate) -> tuple[CheckState, str]:
+    """How far value, worst and best end of the interval lie on the right side of the requirement decides."""
+    at_most = claim.kind == CheckKind.PROBE_FLIPS
 
     def beyond(end: float | None) -> float | None:
-        return None if end is None else (required - end if at_most else end - required)
+        return None if end is None else (claim.required - end if at_most else end - claim.required)
 
     value, low, high = map(beyond, (claim.estimate["value"], claim.estimate["low"], claim.estimate["high"]))
     worst, best = (high, low) if at_most else (low, high)
     enough = claim.n >= gate.minimum_scores and claim.conversations >= gate.minimum_conversations
-    state, why = CheckState.INCONCLUSIVE, ""
     if value is None or (worst is None and best is None):
-        why = "these scores allow no interval"
-    elif best is not None and best < 0 and claim.conversations >= _FEWEST_TO_FAIL:
-        state = CheckState.FAILED
-    elif not enough:
-        why = (
+        return CheckState.INCONCLUSIVE, "these scores allow no interval"
+    if best is not None and best < 0 and claim.conversations >= _FEWEST_TO_FAIL:
+        return CheckState.FAILED, ""
+    if not enough:
+        return CheckState.INCONCLUSIVE, (
             f"{claim.n} answers in {claim.conversations} conversation{'s' if claim.conversations > 1 else ''}; the "
             f"gate requires {gate.minimum_scores} in {gate.minimum_conversations}"
         )
-    elif value < 0:
-        state = CheckState.FAILED
-    elif worst is None or worst < 0:
+    if value < 0:
+        return CheckState.FAILED, ""
+    if worst is None or worst < 0:
         why = "the interval includes values beyond the requirement; more scores would narrow it"
-    else:
-        state = CheckState.PASSED
-    return _check(claim, required, state, why)
-
-
-def _no_data(kind: CheckKind, part: str | None, required: float, why: str) -> GateCheck:
-    nothing = Estimate(value=None, low=None, high=None)
-    return _check(_Claim(kind, part, nothing, 0, 0), required, CheckState.INCONCLUSIVE, why)
-
-
-def _check(claim: _Claim, required: float, state: CheckState, why: str) -> GateCheck:
-    return GateCheck(
-        kind=claim.kind,
-        part=claim.part,
-        check=_title(claim.kind, claim.part),
-        required=required,
-        **claim.estimate,
-        n=claim.n,
-        state=state,
-        why=why,
-    )
+        return CheckState.INCONCLUSIVE, why
+    return CheckState.PASSED, ""

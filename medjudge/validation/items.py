@@ -1,7 +1,7 @@
 """Scores of a run by a judge's verdicts on items (`items/JUDGE.json`), and these verdicts against physicians'."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -23,14 +23,10 @@ from medjudge.text.checklist_items import items_of
 
 
 class ModelItems(Record):
-    """A model's answers by their items.
+    """A model's answers with verdicts on their items: `share` is their mean share of points, clipped to 0..1.
 
-    Attributes:
-        model: Its name.
-        answers: The answers with verdicts.
-        share: The mean share of points, clipped to 0..1.
-        levels: The number of answers at each level, level 1 first; of questions with core items.
-        usable: The share of these at a usable level; None where no question has core items.
+    `levels` counts those at each level, level 1 first, and `usable` is the share of these at a usable level; both are
+    of questions with core items, and `usable` is None where there are none.
     """
 
     model: str
@@ -75,16 +71,11 @@ class AgreementOnItem(Record):
 
 
 class PhysicianItemStudy(Record):
-    """A judge's verdicts on items against physicians'.
+    """A judge's verdicts on items against that of more than half of the raters; where they tie, the item is left out.
 
-    Attributes:
-        raters: Their names.
-        constructed: Whether the verdicts were written with the answers, by no physician.
-        judge: The judge against the verdict of more than half of the raters; an item on which they tie is left out.
-        by_theme: The same by theme.
-        by_item: The same by item, the ones with the most disagreements first.
-        among: Physicians with each other; None where no item has two raters.
-        alt_test: Whether the judge could take a physician's place; None where no item has two raters.
+    `constructed` says that the verdicts were written with the answers, by no physician. `by_item` lists the items with
+    the most disagreements first. `among` (physicians with each other) and `alt_test` (whether the judge could take a
+    physician's place) are None where no item has two raters.
     """
 
     raters: list[str]
@@ -97,18 +88,10 @@ class PhysicianItemStudy(Record):
 
 
 class ItemStudy(Record):
-    """The scores of a run by items, and the judge against physicians.
+    """The scores of a run by items, and the judge against physicians, where they marked items.
 
-    Attributes:
-        judge: The judge's name.
-        questions: The questions with items.
-        items: The items of all these questions.
-        answers: The answers that were to be checked.
-        judged: The answers with verdicts.
-        unjudged: Reasons for none, with how often each occurs.
-        models: A row for each model, the highest share of points first.
-        themes: A row for each theme.
-        physicians: None where nobody marked items.
+    `questions` with `items` have `answers` to be checked, of which `judged` have verdicts; `unjudged` counts the
+    reasons for none. The models with the highest share of points come first.
     """
 
     judge: str
@@ -192,17 +175,6 @@ def item_study(run: Run, judge: str, scores: Sequence[ItemScore], **how: Unpack[
     )
 
 
-def scores_of_answer(items: Sequence[RubricItem], met: Mapping[str, bool]) -> tuple[float, int | None]:
-    """The share of points of an answer, NaN where no item has positive points, and its level.
-
-    Args:
-        met: Whether each item is met, by its text.
-    """
-    verdicts = [met[item.text] for item in items]
-    share = share_of_points(np.array([item.points for item in items]), np.array(verdicts, dtype=float))
-    return float(share), level_of_items(items, verdicts)
-
-
 def item_verdicts(run: Run, judge: str, scores: Sequence[ItemScore]) -> list[Verdict]:
     """A judge's verdicts on answers of a run, with those of physicians; constructed ones where there are no others."""
     questions = {question.id: question for question in run.questions()}
@@ -226,11 +198,11 @@ def item_verdicts(run: Run, judge: str, scores: Sequence[ItemScore]) -> list[Ver
 def _of_model(model: str, answers: Sequence[Sequence[Verdict]], how: Resampling) -> ModelItems:
     shares, levels = [], []
     for verdicts in answers:
-        met = {verdict.item.text: verdict.met for verdict in verdicts}
-        share, level = scores_of_answer([verdict.item for verdict in verdicts], met)
+        items, met = [verdict.item for verdict in verdicts], [verdict.met for verdict in verdicts]
+        share = float(share_of_points(np.array([item.points for item in items]), np.array(met)))
         if np.isfinite(share):
             shares.append((verdicts[0].group, share))
-        if level is not None:
+        if (level := level_of_items(items, met)) is not None:
             levels.append((verdicts[0].group, level))
     counts = Counter(level for _, level in levels)
     usable = [(group, level >= USABLE_FROM) for group, level in levels]
@@ -254,9 +226,8 @@ def _clipped(value: Estimate) -> Estimate:
 
 def _mean(values: Sequence[tuple[str, float]], share: bool, how: Resampling) -> Estimate:
     """The mean of (conversation, value) with its interval."""
-    return mean_estimate(
-        np.array([value for _, value in values], dtype=float), np.array([group for group, _ in values]), share, **how
-    )
+    groups, numbers = np.array([group for group, _ in values]), np.array([value for _, value in values], dtype=float)
+    return mean_estimate(numbers, groups, share, **how)
 
 
 def _grouped(verdicts: Iterable[Verdict], by: Callable[[Verdict], str]) -> dict[str, list[Verdict]]:
@@ -272,62 +243,56 @@ def _against_physicians(verdicts: Sequence[Verdict], how: Resampling) -> Physici
         return None
     raters = sorted({rater for verdict in verdicts for rater in verdict.physicians})
     several = [verdict for verdict in verdicts if len(verdict.physicians) > 1]
+    by_item = _grouped(decided, lambda verdict: f"{verdict.answer.question_id}\n{verdict.item.text}")
     return PhysicianItemStudy(
         raters=raters,
         constructed=raters == [CONSTRUCTED],
-        judge=_agreement(decided, how),
-        by_theme={theme: _agreement(own, how) for theme, own in _grouped(decided, lambda each: each.theme).items()},
-        by_item=_by_item(decided),
-        among=_among(several, how) if several else None,
+        judge=_agreement(decided, _with_judge, how),
+        by_theme={
+            theme: _agreement(own, _with_judge, how)
+            for theme, own in _grouped(decided, lambda verdict: verdict.theme).items()
+        },
+        by_item=sorted(map(_on_item, by_item.values()), key=lambda row: -row.disagreements / row.verdicts),
+        among=_agreement(several, _with_each_other, how) if several else None,
         alt_test=_alt_test(several, raters) if several else None,
     )
 
 
-def _agreement(decided: Sequence[Verdict], how: Resampling) -> ItemAgreement:
-    rows = [(verdict.met, verdict.consensus, verdict.group) for verdict in decided]
-    judge, physicians, group = (np.array(column) for column in zip(*rows, strict=True))
-    measured = met_agreement(judge, physicians, group, **how)
-    return ItemAgreement(verdicts=len(decided), answers=len({verdict.answer for verdict in decided}), **measured)
+def _with_judge(verdict: Verdict) -> list[tuple[bool, ...]]:
+    return [(verdict.met, bool(verdict.consensus))]
 
 
-def _by_item(decided: Sequence[Verdict]) -> list[AgreementOnItem]:
-    rows = []
-    for own in _grouped(decided, lambda verdict: f"{verdict.answer.question_id}\n{verdict.item.text}").values():
-        measured = _agreement(own, {"resamples": 1})
-        rows.append(
-            AgreementOnItem(
-                question_id=own[0].answer.question_id,
-                item=own[0].item.text,
-                theme=own[0].theme,
-                importance=own[0].item.importance,
-                verdicts=len(own),
-                disagreements=sum(verdict.disagrees for verdict in own),
-                kappa=measured.kappa["value"],
-                macro_f1=measured.macro_f1["value"],
-            )
-        )
-    return sorted(rows, key=lambda row: -row.disagreements / row.verdicts)
+def _with_each_other(verdict: Verdict) -> list[tuple[bool, ...]]:
+    """Each two raters, counted both ways round, so that no rater is the first."""
+    return [sides for pair in combinations(verdict.physicians.values(), 2) for sides in (pair, pair[::-1])]
 
 
-def _among(several: Sequence[Verdict], how: Resampling) -> ItemAgreement:
-    """Each two raters of an item, counted both ways round, so that no rater is the first."""
-    rows = [
-        (verdict.group, *sides)
-        for verdict in several
-        for pair in combinations(verdict.physicians.values(), 2)
-        for sides in (pair, pair[::-1])
-    ]
-    group, first, second = (np.array(column) for column in zip(*rows, strict=True))
+def _agreement(
+    verdicts: Sequence[Verdict], sides: Callable[[Verdict], list[tuple[bool, ...]]], how: Resampling
+) -> ItemAgreement:
+    rows = [(*both, verdict.group) for verdict in verdicts for both in sides(verdict)]
+    first, second, group = (np.array(column) for column in zip(*rows, strict=True))
     measured = met_agreement(first, second, group, **how)
-    return ItemAgreement(verdicts=len(several), answers=len({verdict.answer for verdict in several}), **measured)
+    return ItemAgreement(verdicts=len(verdicts), answers=len({verdict.answer for verdict in verdicts}), **measured)
+
+
+def _on_item(own: Sequence[Verdict]) -> AgreementOnItem:
+    measured = _agreement(own, _with_judge, {"resamples": 1})
+    return AgreementOnItem(
+        question_id=own[0].answer.question_id,
+        item=own[0].item.text,
+        theme=own[0].theme,
+        importance=own[0].item.importance,
+        verdicts=len(own),
+        disagreements=sum(verdict.disagrees for verdict in own),
+        kappa=measured.kappa["value"],
+        macro_f1=measured.macro_f1["value"],
+    )
 
 
 def _alt_test(several: Sequence[Verdict], raters: list[str]) -> AltTest:
     """Could the judge replace one of the physicians on items? A verdict is taken as a usable or an unusable level."""
-
-    def level(met: bool | None) -> float:
-        return np.nan if met is None else float(LEVELS if met else 1)
-
-    judge = np.array([level(verdict.met) for verdict in several])
-    physicians = np.array([[level(verdict.physicians.get(rater)) for rater in raters] for verdict in several])
+    level = {True: float(LEVELS), False: 1.0, None: np.nan}
+    judge = np.array([level[verdict.met] for verdict in several])
+    physicians = np.array([[level[verdict.physicians.get(rater)] for rater in raters] for verdict in several])
     return alt_test(judge, physicians, np.array([verdict.group for verdict in several]), names=raters)

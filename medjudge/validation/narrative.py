@@ -1,6 +1,6 @@
 """A study in words: the weaknesses of the judge, and the limits of these scores."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -58,7 +58,7 @@ def cannot_conclude(
         scheme: What the questions belong to.
     """
     usable = pairs.physician >= USABLE_FROM
-    n, conversations = len(usable), len(np.unique(pairs.conversation))
+    n, conversations = len(usable), pairs.conversations
     sentences = []
     if not physicians:
         sentences.append("Agreement with physicians: no physician scored these answers.")
@@ -75,7 +75,8 @@ def cannot_conclude(
         )
     missing = [category for category in scheme.category_ids if category not in set(pairs.category)]
     if missing:
-        sentences.append(f"Anything about {', '.join(missing)}: no answer in {_they(missing)} was scored.")
+        they = "them" if len(missing) > 1 else "it"
+        sentences.append(f"Anything about {', '.join(missing)}: no answer in {they} was scored.")
     if not ceiling and physicians:
         sentences.append("Whether the judge is as good as a physician: that takes two or more on the same answers.")
     if not teacher:
@@ -83,10 +84,6 @@ def cannot_conclude(
     if len(set(pairs.model)) < 2:
         sentences.append("Whether the judge ranks models as physicians do: all answers are of one model.")
     return sentences
-
-
-def _they(names: Sequence[str]) -> str:
-    return "it" if len(names) == 1 else "them"
 
 
 def _candidates(pairs: Pairs) -> Iterator[_Weakness]:

@@ -28,7 +28,7 @@ FEWEST_CONVERSATIONS = 30
 
 
 class McNemar(Record):
-    """Answers on which only one of two judges agrees with the physicians."""
+    """Answers on which only one of two judges agrees with the physicians; `p_value` is 1 where they never differ."""
 
     judge_only: int
     teacher_only: int
@@ -112,31 +112,14 @@ class LeaveOutStudy(Record):
     rows: list[LeaveOutRow]
 
 
-# --- The teacher ------------------------------------------------------------------------------------------------------
-
-
-def mcnemar(judge_only: int, teacher_only: int) -> float:
-    """The exact two-sided p-value of McNemar's test (1947) on which of two agrees more often with a third.
-
-    Args:
-        judge_only: Answers on which only the first agrees.
-        teacher_only: Answers on which only the second agrees.
-
-    Returns:
-        1 where they never differ.
-    """
-    differing = judge_only + teacher_only
-    return float(binomtest(judge_only, differing).pvalue) if differing else 1.0
-
-
 def against_teacher(
     pairs: Pairs, teacher: str, margin: float = 0.05, **how: Unpack[Resampling]
 ) -> TeacherComparison | None:
     """Compares the agreement of judge and teacher with physicians.
 
     Non-inferiority is shown where the low end of the 95 % interval of the difference in usable agreement lies above
-    minus the margin: a one-sided test at 2.5 %, as regulators ask for it. McNemar's test takes answers as independent;
-    where conversations hold several, the interval of the difference is the one to trust.
+    minus the margin: a one-sided test at 2.5 %, as regulators ask for it. McNemar's test (1947, exact and two-sided)
+    takes answers as independent; where conversations hold several, the interval of the difference is the one to trust.
 
     Args:
         teacher: Its name.
@@ -148,13 +131,11 @@ def against_teacher(
     scored, compared = _with_other(pairs, how)
     if compared is None:
         return None
-    usable = scored.physician >= USABLE_FROM
     judge_right, teacher_right = (
-        (level >= USABLE_FROM) == usable for level in (scored.judge, scored.teacher.astype(int))
+        (level >= USABLE_FROM) == (scored.physician >= USABLE_FROM) for level in (scored.judge, scored.teacher)
     )
-    judge_only, teacher_only = int((judge_right & ~teacher_right).sum()), int((~judge_right & teacher_right).sum())
-    low, conversations = compared.difference["usable_agreement"]["low"], len(np.unique(scored.conversation))
-    conclusive = low is not None and conversations >= FEWEST_CONVERSATIONS
+    alone = int((judge_right & ~teacher_right).sum()), int((~judge_right & teacher_right).sum())
+    low, conversations = compared.difference["usable_agreement"]["low"], scored.conversations
     return TeacherComparison(
         teacher=teacher,
         n=len(scored.judge),
@@ -162,8 +143,14 @@ def against_teacher(
         of_judge=compared.first,
         of_teacher=compared.second,
         difference=compared.difference,
-        mcnemar=McNemar(judge_only=judge_only, teacher_only=teacher_only, p_value=mcnemar(judge_only, teacher_only)),
-        non_inferiority=NonInferiority(margin=margin, shown=low >= -margin if conclusive and low is not None else None),
+        mcnemar=McNemar(
+            judge_only=alone[0],
+            teacher_only=alone[1],
+            p_value=float(binomtest(alone[0], sum(alone)).pvalue) if sum(alone) else 1.0,
+        ),
+        non_inferiority=NonInferiority(
+            margin=margin, shown=low >= -margin if low is not None and conversations >= FEWEST_CONVERSATIONS else None
+        ),
     )
 
 
@@ -173,9 +160,6 @@ def _with_other(pairs: Pairs, how: Resampling) -> tuple[Pairs, Compared | None]:
     if len(scored.judge) == 0:
         return scored, None
     return scored, compare(scored.judge, scored.teacher.astype(int), scored.physician, scored.conversation, **how)
-
-
-# --- The members of a panel -------------------------------------------------------------------------------------------
 
 
 def panel_study(
@@ -200,15 +184,15 @@ def panel_study(
     ]
     good = [row for row in rows if row.as_good]
     cheapest = min(good, key=lambda row: (row.usd is None, row.usd or 0.0, row.seconds), default=None)
-    costs = [member.usd for member in record.members]
+    costs = [row.usd for row in rows if row.usd is not None]
     return PanelStudy(
         combine=record.combine,
         at_least=record.at_least,
         margin=margin,
         members=rows,
         enough=cheapest.judge if cheapest else None,
-        seconds=round(sum(member.seconds for member in record.members), 1),
-        usd=None if None in costs else round(sum(cost for cost in costs if cost is not None), 6),
+        seconds=round(sum(row.seconds for row in rows), 1),
+        usd=round(sum(costs), 6) if len(costs) == len(rows) else None,
     )
 
 
@@ -216,9 +200,9 @@ def _member(member: MemberRecord, both: Pairs, margin: float, how: Resampling) -
     """A member on the answers that it, the panel and physicians scored; `both.teacher` is the member's level."""
     scored, compared = _with_other(both, how)
     as_good = None
-    if compared is not None:
+    if compared is not None and scored.conversations >= FEWEST_CONVERSATIONS:
         low, high = (compared.difference["usable_agreement"][end] for end in ("low", "high"))
-        if low is not None and high is not None and len(np.unique(scored.conversation)) >= FEWEST_CONVERSATIONS:
+        if low is not None and high is not None:
             as_good = True if high <= margin else False if low > 0 else None
     return MemberAgreement(
         judge=member.judge,
@@ -230,9 +214,6 @@ def _member(member: MemberRecord, both: Pairs, margin: float, how: Resampling) -
         seconds_per_answer=round(member.seconds / member.judged, 4) if member.seconds and member.judged else None,
         usd=member.usd,
     )
-
-
-# --- A judge that saw what this one did not ---------------------------------------------------------------------------
 
 
 def leave_out_rows(
@@ -264,28 +245,28 @@ def leave_out_rows(
     category = {question.id: question.category for question in questions}
     answers = {score.answer_key for score in scores if score.question_id in category}
     scored = Counter(key.model if by == "model" else category[key.question_id] for key in answers)
-    parts = {}
+    parts: list[tuple[str | None, Pairs, int]] = []
     for value, judgments in unseen.items():
         if not scored[value]:
             raise InputError(f"leaving out {by} {value}: physicians scored no answer of it; take one that they scored")
         pairs = paired(questions, judgments, scores, seen, scheme)
-        parts[value] = pairs.only((pairs.model if by == "model" else pairs.category) == value)
-    rows = [_row(value, part, scored[value], how) for value, part in parts.items()]
+        part = pairs.only((pairs.model if by == "model" else pairs.category) == value)
+        parts.append((value, part, scored[value]))
     if len(parts) > 1:
-        together = Pairs(*(np.concatenate(columns) for columns in zip(*parts.values(), strict=True)))
-        rows.append(_row(None, together, sum(scored[value] for value in parts), how))
+        of_all = (np.concatenate(columns) for columns in zip(*(pairs for _, pairs, _ in parts), strict=True))
+        parts.append((None, Pairs(*of_all), sum(number for *_, number in parts)))
+    rows = []
+    for left_out, pairs, number in parts:
+        both, compared = _with_other(pairs, how)
+        rows.append(
+            LeaveOutRow(
+                left_out=left_out,
+                n=len(both.judge),
+                coverage=round(len(both.judge) / number, 6),
+                conversations=both.conversations,
+                unseen=compared and compared.first,
+                seen=compared and compared.second,
+                difference=compared and compared.difference,
+            )
+        )
     return rows
-
-
-def _row(value: str | None, pairs: Pairs, scored: int, how: Resampling) -> LeaveOutRow:
-    """The judge that never saw a value, and the one that did (`pairs.teacher`); physicians scored so many answers."""
-    both, compared = _with_other(pairs, how)
-    return LeaveOutRow(
-        left_out=value,
-        n=len(both.judge),
-        coverage=round(len(both.judge) / scored, 6),
-        conversations=len(np.unique(both.conversation)),
-        unseen=compared and compared.first,
-        seen=compared and compared.second,
-        difference=compared and compared.difference,
-    )

@@ -77,9 +77,10 @@ def agreement_of_physicians(
     for score in scores:
         if score.rater != CONSTRUCTED and score.question_id in group:
             scores_by_answer.setdefault(score.answer_key, []).append(score)
-    raters = raters_of(score for answer_scores in scores_by_answer.values() for score in answer_scores)
+    of_answers = [*scores_by_answer.values()]
+    raters = raters_of(score for answer_scores in of_answers for score in answer_scores)
     conversation = np.array([group[key.question_id] for key in scores_by_answer], dtype=object)
-    return agreement_of_raters(by_rater([*scores_by_answer.values()], raters), conversation, **how)
+    return agreement_of_raters(by_rater(of_answers, raters), conversation, **how)
 
 
 def agreement_of_raters(

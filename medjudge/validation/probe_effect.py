@@ -3,7 +3,7 @@
 `medjudge.probes` changes the answers; this module compares the judgments before and after.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from typing_extensions import Unpack
@@ -38,8 +38,8 @@ class ProbeStudy(Record):
 
 
 def probe_effect(
-    before: Iterable[Judgment],
-    after: Iterable[Judgment],
+    before: Sequence[Judgment],
+    after: Sequence[Judgment],
     clusters: Mapping[str, str],
     counted: Counted = "changes",
     **how: Unpack[Resampling],
@@ -50,9 +50,9 @@ def probe_effect(
     as everywhere: a flip where it was usable before; it has no `shift`. All shares are of the same `n` answers.
 
     Args:
-        before: Judgments of the answers as they are, in any order, of one judge. Rounds are averaged.
-        after: That judge's judgments of the changed answers.
-        clusters: The conversation of each question: `Question.id` -> `Question.group`.
+        before: A judge's judgments of the answers as they are. Rounds are averaged.
+        after: Its judgments of the changed answers.
+        clusters: The conversation of each question, by id.
         counted: What counts as a flip. With `rises`, for a probe that may lower a score, `n` leaves out answers that
             were usable before. With `usable`, for a text that answers nothing, each answer that is usable after.
         how: For the interval of the shift, always a percentile interval.
@@ -62,9 +62,7 @@ def probe_effect(
         `unscored` after the probe; `shift`, the mean change of the expected score in levels; and as shares `flips` (the
         label usable changed, or as `counted` says), `to_usable` and `to_unusable`, with None for what is undefined.
     """
-    before, after = list(before), list(after)
-    judged_before = {judgment.answer_key for judgment in before}
-    judged_after = {judgment.answer_key for judgment in after}
+    judged_before, judged_after = ({judgment.answer_key for judgment in side} for side in (before, after))
     old, new = scored_rounds(before), scored_rounds(after)
     keys = [
         key for key in old if key in judged_after and not (counted == "rises" and level_of(old[key]) >= USABLE_FROM)

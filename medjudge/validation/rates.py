@@ -10,20 +10,11 @@ from medjudge.scale import USABLE_FROM, consensus
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.statistics.bootstrap import Interval
 from medjudge.statistics.estimates import Estimate, Record, estimate, rounded
-from medjudge.statistics.prediction_powered import (
-    judge_only_rate,
-    physicians_only_rate,
-    prediction_powered_rate,
-    scores_for_width,
-)
+from medjudge.statistics.prediction_powered import Rate, physicians_only_rate, prediction_powered_rate
 
 
 class UsabilityRate(Record):
-    """The share of answers that physicians would call usable: prediction-powered, by physicians and by judge alone.
-
-    `more_scores` is the number of further scores that an interval of the planned width needs; None where no number
-    suffices or none was planned.
-    """
+    """The share of answers that physicians would call usable: prediction-powered, by physicians and by judge alone."""
 
     answers: int
     scored: int
@@ -31,16 +22,14 @@ class UsabilityRate(Record):
     physicians_only: Estimate
     judge_only: float | None
     power_tuning: float | None
-    more_scores: int | None
     note: str | None
 
 
 class Usability(Record):
-    """Usability rates of all answers that the judge judged; `width` is the planned full width of an interval."""
+    """Usability rates of all answers that the judge judged."""
 
     answers: int
     scored: int
-    width: float | None
     overall: UsabilityRate
     by_category: dict[str, UsabilityRate]
     by_model: dict[str, UsabilityRate]
@@ -50,7 +39,6 @@ def usability_rates(
     questions: Sequence[Question],
     judgments: Sequence[Judgment],
     scores: Sequence[PhysicianScore],
-    width: float | None = None,
     scheme: Scheme = LLMEVAL_MED,
 ) -> Usability | None:
     """Usability rates, as shares of answers, overall, by category and by answering model.
@@ -59,7 +47,6 @@ def usability_rates(
         judgments: All judgments of the judge; it predicts what physicians would say with its probability of usable, and
             with 0 where it left an answer unscored.
         scores: Physicians' scores of some of these answers, chosen without regard to what the judge said.
-        width: The full width of an interval that further scores are planned for, as a share.
         scheme: What the questions belong to.
 
     Returns:
@@ -85,12 +72,11 @@ def usability_rates(
     model = np.array([key.model for key in rounds])
 
     def rate(rows: np.ndarray) -> UsabilityRate:
-        return _rate(by_judge[rows], by_physicians[rows], conversation[rows], width)
+        return _rate(by_judge[rows], by_physicians[rows], conversation[rows])
 
     return Usability(
         answers=len(by_judge),
         scored=int(np.isfinite(by_physicians).sum()),
-        width=width,
         overall=rate(np.ones(len(by_judge), dtype=bool)),
         by_category={name: rate(category == name) for name in scheme.category_ids if name in category},
         by_model={str(name): rate(model == name) for name in np.unique(model)},
@@ -105,20 +91,18 @@ def _usable_by_judge(rounds: Sequence[Judgment]) -> float:
     return min(1.0, probability) if np.isfinite(probability) else float(level_of(rounds) >= USABLE_FROM)
 
 
-def _rate(
-    by_judge: np.ndarray, by_physicians: np.ndarray, conversation: np.ndarray, width: float | None
-) -> UsabilityRate:
+def _rate(by_judge: np.ndarray, by_physicians: np.ndarray, conversation: np.ndarray) -> UsabilityRate:
     powered = prediction_powered_rate(by_judge, by_physicians, conversation)
-    can_plan = powered.conversations_scored > 1
+
+    def of(rate: Rate) -> Estimate:
+        return estimate(Interval(rate.value, rate.low, rate.high), powered.conversations_scored)
+
     return UsabilityRate(
         answers=powered.answers,
         scored=powered.scored,
-        prediction_powered=estimate(Interval(*powered[:3]), powered.conversations_scored),
-        physicians_only=estimate(
-            Interval(*physicians_only_rate(by_physicians, conversation)[:3]), powered.conversations_scored
-        ),
-        judge_only=rounded(judge_only_rate(by_judge)),
+        prediction_powered=of(powered),
+        physicians_only=of(physicians_only_rate(by_physicians, conversation)),
+        judge_only=rounded(float(by_judge.mean())),
         power_tuning=rounded(powered.power_tuning),
-        more_scores=scores_for_width(powered, width) if width is not None and can_plan else None,
         note=powered.note,
     )

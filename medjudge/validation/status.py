@@ -146,9 +146,7 @@ def _other_part(study: StudySummary, use: Use) -> str | None:
 
 def gate_state(gate: GateResult) -> ValidationState:
     """The state that a gate's result gives the judge."""
-    if gate.passed is None:
-        return ValidationState.INCONCLUSIVE
-    return _passed(gate) if gate.passed else ValidationState.FAILED
+    return {None: ValidationState.INCONCLUSIVE, False: ValidationState.FAILED, True: _passed(gate)}[gate.passed]
 
 
 def _passed(gate: GateResult) -> ValidationState:

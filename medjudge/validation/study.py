@@ -29,14 +29,12 @@ from medjudge.validation.records import Study
 class Settings(NamedTuple):
     """The settings of a study.
 
-    `width` is the full width of a usability rate's interval that further scores are planned for. `gate` is the scheme's
-    unless given; its `teacher_margin` is also the margin of non-inferiority to the teacher.
+    `gate` is the scheme's unless given; its `teacher_margin` is also the margin of non-inferiority to the teacher.
     """
 
     resamples: int = RESAMPLES
     seed: int = 0
     interval: Method = "bca"
-    width: float | None = None
     gate: Gate | None = None
 
     @property
@@ -103,17 +101,17 @@ def agreement_study(
         n=n,
         models=dict(sorted(Counter(map(str, pairs.model)).items())),
         questions=len({score.question_id for score in scores}),
-        conversations=_conversations(pairs),
+        conversations=pairs.conversations,
         raters=raters,
         coverage=round(n / scored_answers, 6),
         interval=interval_text(settings.resamples, settings.interval),
         overall=measures_of(pairs, **how),
-        by_category=_by(pairs, pairs.category, scheme.category_ids, how),
-        conversations_by_category={name: _conversations(part) for name, part in in_category.items()},
-        by_subcategory=_by(pairs, _subcategories(pairs), None, how),
-        by_model=_by(pairs, pairs.model, None, how),
-        by_difficulty=_by(pairs, pairs.difficulty, None, how),
-        by_language=_by(pairs, pairs.language, None, how),
+        by_category={name: measures_of(part, **how) for name, part in in_category.items()},
+        conversations_by_category={name: part.conversations for name, part in in_category.items()},
+        by_subcategory=_by(pairs, _subcategories(pairs), how),
+        by_model=_by(pairs, pairs.model, how),
+        by_difficulty=_by(pairs, pairs.difficulty, how),
+        by_language=_by(pairs, pairs.language, how),
         confusion=counts.astype(int).tolist(),
         confusion_usable=two_by_two(counts).astype(int).tolist(),
         confusion_by_category={
@@ -123,7 +121,7 @@ def agreement_study(
         teacher=compared,
         ranking=ranking(pairs, **how),
         confidence=confidence(pairs, **how),
-        usability=usability_rates(questions, judgments, scores, settings.width, scheme) if of_physicians else None,
+        usability=usability_rates(questions, judgments, scores, scheme) if of_physicians else None,
         probes=None,
         leave_out=None,
         weaknesses=weaknesses(pairs),
@@ -156,13 +154,8 @@ def teacher_scores(judgments: Iterable[Judgment]) -> list[PhysicianScore]:
     ]
 
 
-def _by(pairs: Pairs, column: np.ndarray, names: Sequence[str] | None, how: Resampling) -> dict[str, Measures]:
-    present = set(column) - {""}
-    return {
-        name: measures_of(pairs.only(column == name), **how)
-        for name in (sorted(present) if names is None else names)
-        if name in present
-    }
+def _by(pairs: Pairs, column: np.ndarray, how: Resampling) -> dict[str, Measures]:
+    return {name: measures_of(pairs.only(column == name), **how) for name in sorted(set(column) - {""})}
 
 
 def _subcategories(pairs: Pairs) -> np.ndarray:
@@ -171,7 +164,3 @@ def _subcategories(pairs: Pairs) -> np.ndarray:
         f"{category} · {name}" if name else "" for category, name in zip(pairs.category, pairs.subcategory, strict=True)
     ]
     return np.array(named, dtype=object)
-
-
-def _conversations(pairs: Pairs) -> int:
-    return len(np.unique(pairs.conversation))

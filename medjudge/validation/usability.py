@@ -1,6 +1,5 @@
 """Usability rates as LLMEval-Med reports them: OP and the categories, and the subcategories below."""
 
-import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -12,7 +11,7 @@ from medjudge.records import AnswerKey, ErrorKind, Judgment, Question
 from medjudge.rounds import level_of, scored_rounds
 from medjudge.scale import USABLE_FROM
 from medjudge.scheme import LLMEVAL_MED, Scheme
-from medjudge.statistics.estimates import FEWEST_FOR_INTERVAL, Bounds, rounded, wilson
+from medjudge.statistics.estimates import FEWEST_FOR_INTERVAL, Bounds, wilson
 
 REASONS = {
     ErrorKind.EMPTY_ANSWER: "empty answer",
@@ -162,10 +161,32 @@ def score_models(
     scores = _by_question(judgments)
     answered = None if answers is None else {(key.model, key.question_id) for key in answers}
     levels = {key: level_of(rounds) for key, rounds in scored_rounds(judgments).items()}
-    return {
-        model: _model_usability(questions, model, scores, scheme, answered, _lowest(questions, model, levels))
-        for model in models
-    }
+
+    def rate(model: str, inside: Sequence[Question]) -> Rate:
+        keys = [(model, question.id) for question in inside]
+        without_score = [key for key in keys if key not in scores]
+        not_answered = 0 if answered is None else sum(key not in answered for key in without_score)
+        usable = np.array([_is_usable(scores.get(key)) for key in keys])
+        share = _share(usable, [question.group for question in inside])
+        if len(without_score) == len(keys):
+            share = (None, None, None)
+        unscored = len(without_score) - not_answered
+        return Rate(*share, int(usable.sum()), len(keys), unscored, not_answered)
+
+    rates = {}
+    for model in models:
+        parts, subcategories = {"OP": rate(model, questions)}, {}
+        for category in scheme.columns[1:]:
+            inside = [question for question in questions if question.category == category]
+            if inside:
+                parts[category] = rate(model, inside)
+                names = sorted({question.subcategory for question in inside if question.subcategory})
+                subcategories[category] = {
+                    name: rate(model, [question for question in inside if question.subcategory == name])
+                    for name in names
+                }
+        rates[model] = ModelUsability(parts, subcategories, _lowest(questions, model, levels))
+    return rates
 
 
 def usable_table(questions: Sequence[Question], judgments: Sequence[Judgment], models: Sequence[str]) -> np.ndarray:
@@ -189,74 +210,30 @@ def _is_usable(values: Sequence[int] | None) -> bool:
     return values is not None and sum(values) >= USABLE_FROM * len(values)
 
 
-def _model_usability(
-    questions: Sequence[Question],
-    model: str,
-    scores: dict[tuple[str, str], list[int]],
-    scheme: Scheme,
-    answered: Collection[tuple[str, str]] | None,
-    lowest: dict[int, LowShare],
-) -> ModelUsability:
-    def rate(inside: Sequence[Question]) -> Rate:
-        rows = [(question.group, scores.get((model, question.id))) for question in inside]
-        without_score = [question for question in inside if (model, question.id) not in scores]
-        missing = sum(answered is not None and (model, question.id) not in answered for question in without_score)
-        return _rate(rows, missing)
-
-    parts = {"OP": rate(questions)}
-    subcategories: dict[str, dict[str, Rate]] = {}
-    for category in scheme.columns[1:]:
-        inside = [question for question in questions if question.category == category]
-        if inside:
-            parts[category] = rate(inside)
-            names = sorted({question.subcategory for question in inside if question.subcategory})
-            subcategories[category] = {
-                name: rate([question for question in inside if question.subcategory == name]) for name in names
-            }
-    return ModelUsability(parts, subcategories, lowest)
-
-
 def _lowest(questions: Sequence[Question], model: str, levels: Mapping[AnswerKey, int]) -> dict[int, LowShare]:
     """The shares of a model's scored answers at level 1, and at levels 1 and 2."""
     group = {question.id: question.group for question in questions}
     keys = [key for key in levels if key.model == model and key.question_id in group]
-    conversations = np.array([group[key.question_id] for key in keys])
     shares = {}
     for most in (1, 2):
         at = np.array([levels[key] <= most for key in keys])
-        low, high = usability_interval(at, conversations) if _enough(conversations) else (math.nan, math.nan)
-        share = float(at.mean()) if keys else math.nan
-        shares[most] = LowShare(
-            share=rounded(100 * share),
-            low=rounded(100 * low),
-            high=rounded(100 * high),
-            answers=int(at.sum()),
-            scored=len(keys),
-        )
+        share = _share(at, [group[key.question_id] for key in keys], 6)
+        shares[most] = LowShare(*share, int(at.sum()), len(keys))
     return shares
 
 
-def _rate(rows: list[tuple[str, list[int] | None]], not_answered: int) -> Rate:
-    usable = np.array([_is_usable(values) for _, values in rows])
-    without_score = sum(values is None for _, values in rows)
-    if without_score == len(rows):
-        return Rate(None, None, None, 0, len(rows), without_score - not_answered, not_answered)
-    groups = np.array([group for group, _ in rows])
-    low, high = usability_interval(usable, groups) if _enough(groups) else (None, None)
-    return Rate(
-        rate=round(float(usable.sum()) / len(rows) * 100, 2),
-        low=None if low is None else round(100 * low, 2),
-        high=None if high is None else round(100 * high, 2),
-        usable=int(usable.sum()),
-        questions=len(rows),
-        unscored=without_score - not_answered,
-        not_answered=not_answered,
-    )
+_Share = tuple[float | None, float | None, float | None]
 
 
-def _enough(groups: np.ndarray) -> bool:
-    """True if there are conversations enough for an interval."""
-    return len(np.unique(groups.astype(str))) >= FEWEST_FOR_INTERVAL
+def _share(happened: np.ndarray, conversations: Sequence[str], digits: int = 2) -> _Share:
+    """A share with its interval in percent; without its ends where there are too few conversations for them."""
+    if len(happened) == 0:
+        return None, None, None
+    share = round(float(happened.sum()) / len(happened) * 100, digits)
+    if len(set(conversations)) < FEWEST_FOR_INTERVAL:
+        return share, None, None
+    low, high = usability_interval(happened, np.array(conversations))
+    return share, round(100 * low, digits), round(100 * high, digits)
 
 
 def usability_interval(usable: np.ndarray, group: np.ndarray) -> Bounds:

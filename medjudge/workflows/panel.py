@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -24,8 +24,8 @@ from medjudge.validation.usability import NO_REASON, NOT_JUDGED, REASONS
 from medjudge.validation.validations import statuses_in, use_in
 from medjudge.workflows.judge import introduction, judge_answers, require_same_judge
 
-_Judged = Mapping[tuple[AnswerKey, int], Judgment]
-"""A member's judgments by answer and round."""
+_Verdicts = Sequence[Judgment | None]
+"""The members' judgments of one answer in one round, or one member's of all answers; None where it has none."""
 
 
 def judge_panel(
@@ -97,113 +97,90 @@ def panel_introduction(
 
 def _combine(run: Run, panel: PanelRef, options: JudgeOptions) -> None:
     """Writes the panel's judgments from those of its members, and what each of them did into `run.json`."""
-    work = assignments(run.questions(), run.answers(), options.rounds, run.scheme())
-    judged = [
+    by_member = [
         {(judgment.answer_key, judgment.round): judgment for judgment in run.judgments(member.name)}
         for member in panel.members
     ]
-    decided = [item for item in work if _decided(item, panel, judged)]
-    judgments = _combined(panel.name, panel, decided, judged)
+    work: list[tuple[Assignment, _Verdicts]] = []
+    for item in assignments(run.questions(), run.answers(), options.rounds, run.scheme()):
+        verdicts = [own.get((item.answer.key, item.round)) for own in by_member]
+        if _decided(panel, verdicts):
+            work.append((item, verdicts))
+    probabilities = np.full((len(work), len(panel.members), LEVELS), np.nan)
+    for row, (_, judged) in enumerate(work):
+        for place, verdict in enumerate(judged):
+            if verdict is not None and verdict.score is not None:
+                probabilities[row, place] = soft_label([verdict])
+    pooled = combined(probabilities, panel.settings.combine)
+    judgments = [
+        _judgment(panel, item, judged, *rows) for (item, judged), *rows in zip(work, probabilities, pooled, strict=True)
+    ]
     run.rewrite(run.judgments_file(panel.name), stamped(judgments, run.texts()))
     record = PanelRecord(
         combine=panel.settings.combine,
         at_least=panel.settings.fewest,
         members=[
-            _member_record(run, member, own, decided, options.limit)
-            for member, own in zip(panel.members, judged, strict=True)
+            _member_record(run, member, [judged[place] for _, judged in work], options.limit)
+            for place, member in enumerate(panel.members)
         ],
         too_few=sum(judgment.score is None for judgment in judgments),
     )
     _write_entry(run, panel, options, record)
 
 
-def _decided(item: Assignment, panel: PanelRef, judged: Sequence[_Judged]) -> bool:
+def _decided(panel: PanelRef, verdicts: _Verdicts) -> bool:
     """True if the panel can say something: enough members scored, or those that have not judged yet are too few."""
-    verdicts = [own.get((item.answer.key, item.round)) for own in judged]
-    if not any(verdicts):
-        return False
     in_favour = sum(verdict is not None and verdict.score is not None for verdict in verdicts)
     pending = sum(
         verdict is None and not isinstance(member, ImportedRef)
         for verdict, member in zip(verdicts, panel.members, strict=True)
     )
     fewest = panel.settings.fewest
-    return in_favour >= fewest or in_favour + pending < fewest
-
-
-def _combined(name: str, panel: PanelRef, work: Sequence[Assignment], judged: Sequence[_Judged]) -> list[Judgment]:
-    probabilities = np.full((len(work), len(panel.members), LEVELS), np.nan)
-    for place, own in enumerate(judged):
-        for row, item in enumerate(work):
-            verdict = own.get((item.answer.key, item.round))
-            if verdict is not None and verdict.score is not None:
-                probabilities[row, place] = soft_label([verdict])
-    pooled = combined(probabilities, panel.settings.combine)
-    return [
-        _judgment(name, panel, item, [own.get((item.answer.key, item.round)) for own in judged], own_rows, row)
-        for item, own_rows, row in zip(work, probabilities, pooled, strict=True)
-    ]
+    return any(verdicts) and (in_favour >= fewest or in_favour + pending < fewest)
 
 
 def _judgment(
-    name: str,
-    panel: PanelRef,
-    item: Assignment,
-    verdicts: Sequence[Judgment | None],
-    probabilities: np.ndarray,
-    pooled: np.ndarray,
+    panel: PanelRef, item: Assignment, verdicts: _Verdicts, probabilities: np.ndarray, pooled: np.ndarray
 ) -> Judgment:
     """The panel's judgment: `raw` holds what each member said, `rationale` the same for people."""
-    members = [
-        _said(member, verdict, row) for member, verdict, row in zip(panel.members, verdicts, probabilities, strict=True)
-    ]
-    raw = json.dumps({"members": members}, ensure_ascii=False)
-    in_favour = sum("probabilities" in member for member in members)
-    lines = "\n".join(_line(member) for member in members)
-    if in_favour < panel.settings.fewest or not np.isfinite(pooled).all():
-        error = (
-            f"{in_favour} of {len(members)} members scored this answer, and the panel needs {panel.settings.fewest}: "
-            + "; ".join(_line(member) for member in members)
-        )
-        return unscored(item, name, ErrorKind.TOO_FEW_MEMBERS, error, raw)
-    return scored(item, name, pooled, rationale=lines, raw=raw)
+    said: list[dict[str, Any]] = []
+    lines = []
+    for member, verdict, shares in zip(panel.members, verdicts, probabilities, strict=True):
+        if verdict is not None and verdict.score is not None:
+            rounded = [round(float(share), 4) for share in shares]
+            said.append({"judge": member.name, "score": verdict.score, "probabilities": rounded})
+            lines.append(f"{member.name}: {verdict.score}")
+            continue
+        kind = ErrorKind.NOT_IN_FILE if isinstance(member, ImportedRef) else None
+        error: str | None = NOT_JUDGED
+        if verdict is not None:
+            kind, error = verdict.error_kind, verdict.error
+        said.append({"judge": member.name, "error_kind": kind and kind.value, "error": error})
+        lines.append(f"{member.name}: left out, {error}")
+    raw = json.dumps({"members": said}, ensure_ascii=False)
+    in_favour, fewest = sum("score" in one for one in said), panel.settings.fewest
+    if in_favour < fewest or not np.isfinite(pooled).all():
+        error = f"{in_favour} of {len(said)} members scored this answer, and the panel needs {fewest}: "
+        return unscored(item, panel.name, ErrorKind.TOO_FEW_MEMBERS, error + "; ".join(lines), raw)
+    return scored(item, panel.name, pooled, rationale="\n".join(lines), raw=raw)
 
 
-def _said(member: MemberRef, verdict: Judgment | None, probabilities: np.ndarray) -> dict[str, Any]:
-    """A member's word on an answer: its score and the probabilities that count, or why it was left out."""
-    if verdict is None:
-        kind = ErrorKind.NOT_IN_FILE.value if isinstance(member, ImportedRef) else None
-        return {"judge": member.name, "error_kind": kind, "error": NOT_JUDGED}
-    if verdict.score is None:
-        kind = verdict.error_kind.value if verdict.error_kind else None
-        return {"judge": member.name, "error_kind": kind, "error": verdict.error}
-    rounded = [round(float(share), 4) for share in probabilities]
-    return {"judge": member.name, "score": verdict.score, "probabilities": rounded}
-
-
-def _line(member: Mapping[str, Any]) -> str:
-    if "score" in member:
-        return f"{member['judge']}: {member['score']}"
-    return f"{member['judge']}: left out, {member['error']}"
-
-
-def _member_record(run: Run, member: MemberRef, own: _Judged, work: Sequence[Assignment], limit: Limit) -> MemberRecord:
-    verdicts = [own.get((item.answer.key, item.round)) for item in work]
+def _member_record(run: Run, member: MemberRef, verdicts: _Verdicts, limit: Limit) -> MemberRecord:
     reasons = [
         NOT_JUDGED if verdict is None else NO_REASON if verdict.error_kind is None else REASONS[verdict.error_kind]
         for verdict in verdicts
         if verdict is None or verdict.score is None
     ]
+    judged = sum(verdict is not None for verdict in verdicts)
     usd: float | None = None if isinstance(member, ImportedRef) else 0.0
     if isinstance(member, ApiRef):
         usd = Spending(run, Limit(None, limit.prices)).usd_of(member.model)
-    entry = run.manifest().get("judges", {}).get(member.name, {})
     return MemberRecord(
         judge=member.name,
-        judged=sum(verdict is not None for verdict in verdicts),
-        waiting=0 if isinstance(member, ImportedRef) else sum(verdict is None for verdict in verdicts),
+        judged=judged,
+        waiting=0 if isinstance(member, ImportedRef) else len(verdicts) - judged,
         left_out=dict(Counter(reasons).most_common()),
-        seconds=entry.get("seconds", 0.0),
+        seconds=run.manifest().get("judges", {}).get(member.name, {}).get("seconds", 0.0),
         usd=usd,
     )
 
@@ -212,7 +189,11 @@ def _write_entry(run: Run, panel: PanelRef, options: JudgeOptions, record: Panel
     """Writes the panel into `run.json`, as the judge that judged last."""
     scheme = run.scheme()
     settings = panel.settings.model_dump(mode="json") | {"at_least": panel.settings.fewest}
-    members = [_member_identity(run, member, options) for member in panel.members]
+    # What changes a member's scores; of one known by its judgments, as the run has it.
+    members = [
+        use_in(run, member.name).judge_sha256 if isinstance(member, ImportedRef) else member.identity(options, scheme)
+        for member in panel.members
+    ]
     judges = run.manifest().get("judges", {})
     judges[panel.name] = {
         "kind": "panel",
@@ -226,10 +207,3 @@ def _write_entry(run: Run, panel: PanelRef, options: JudgeOptions, record: Panel
         "panel": record.model_dump(mode="json"),
     }
     run.update_manifest(judges=judges, judge=panel.name)
-
-
-def _member_identity(run: Run, member: MemberRef, options: JudgeOptions) -> str:
-    """The sha256 of what changes a member's scores; of one known by its judgments, as the run has it."""
-    if isinstance(member, ImportedRef):
-        return use_in(run, member.name).judge_sha256
-    return member.identity(options, run.scheme())

@@ -11,7 +11,7 @@ from medjudge.rounds import binding_by_answer
 from medjudge.scale import consensus
 from medjudge.screen import progress_bar
 from medjudge.store import Run, write_records
-from medjudge.validation.probe_effect import ProbeEffect, ProbeStudy, probe_effect
+from medjudge.validation.probe_effect import ProbeStudy, probe_effect
 from medjudge.validation.study import Settings
 from medjudge.workflows.judge import judge_answers, load
 from medjudge.workflows.run_folder import record_spending
@@ -41,8 +41,6 @@ def probe_judge(
     order = np.random.default_rng(settings.seed).permutation(len(candidates))
     answers = [candidates[index] for index in order[:most_answers]]
     judge, scheme = load(judge_ref, judging, run), run.scheme()
-    effects: dict[str, ProbeEffect] = {}
-    not_applied = []
 
     def changed_answers(probe: str) -> dict[AnswerKey, Answer]:
         attempts = [
@@ -52,10 +50,10 @@ def probe_judge(
         return {answer.key: answer for answer in attempts if answer is not None}
 
     changed_by = {probe: changed_answers(probe) for probe in PROBES}
+    effects = {}
     bar = progress_bar(sum(map(len, changed_by.values())) * judging.rounds, "probes", "answer")
     for probe, changed in changed_by.items():
         if not changed:
-            not_applied.append(probe)
             continue
         bar.set_description(f"probe {probe} ({judge_ref.name})")
         probe_run = Run(run.path / "probes" / probe)
@@ -74,6 +72,7 @@ def probe_judge(
         )
     bar.close()
     record_spending(run, judging.limit.prices)
+    not_applied = [probe for probe in PROBES if probe not in effects]
     return ProbeStudy(answers=len(answers), effects=effects, not_applied=not_applied)
 
 

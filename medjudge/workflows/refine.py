@@ -16,12 +16,18 @@ from medjudge.judge.open import ApiRef, FolderRef, ImportedRef, JudgeOptions, Me
 from medjudge.models.hardware import choose_device
 from medjudge.records import Question
 from medjudge.refine.disagreements import Finding, Material, Rounds, find, split_answers
-from medjudge.refine.outcome import Refinement, joint_agreement, why_unscored
-from medjudge.refine.proposals import proposal_requests
+from medjudge.refine.proposals import Outcome, proposal_requests
 from medjudge.refine.proposers import ApiProposer, EditorProposer, LocalProposer, Proposer, make_proposals
-from medjudge.refine.trials import Change, decided, kept_checklists, plan_rescoring, write_changes
+from medjudge.refine.trials import (
+    Change,
+    decided,
+    joint_agreement,
+    kept_checklists,
+    write_changes,
+    write_rescoring,
+)
 from medjudge.rounds import scored_rounds
-from medjudge.store import Run, write_records
+from medjudge.store import Run
 from medjudge.validation.answers import paired
 from medjudge.workflows.judge import judge_answers, load
 from medjudge.workflows.physician_scores import require_unseen, scores_of_run
@@ -48,6 +54,39 @@ class RefineOptions(NamedTuple):
     judging: JudgeOptions = JudgeOptions()
     proposer_base_url: str | None = None
     offline: bool = False
+
+
+class Refinement(NamedTuple):
+    """The result of `refine_checklists`; printed, it shows its summary.
+
+    Attributes:
+        folder: The folder of the results.
+        summary: The content of `summary.json`, and what `medjudge refine --json` prints.
+        why_not_refinable: Why no change can affect this judge; None where one can.
+    """
+
+    folder: Path
+    summary: dict[str, Any]
+    why_not_refinable: str | None
+
+    @property
+    def complete(self) -> bool:
+        """Every answer was scored, and every proposal could be read, made and scored."""
+        counts = self.summary["proposals"] or {}
+        return not any((self.summary["unscored"], *(counts.get(name) for name in ("unreadable", "failed", "unscored"))))
+
+    def __repr__(self) -> str:
+        """The result in a few lines, for a notebook."""
+        found = self.summary
+        lines = [
+            f"Judge {found['judge']} against {found['raters']} physicians: {found['scored_answers']} answers, "
+            f"{found['held_out_answers']} of them held out",
+            f"{len(found['disagreements'])} disagreements",
+            *(f"  {count}: {cause}" for cause, count in found["causes"].items()),
+        ]
+        if found["proposals"] is not None:
+            lines.append(f"{found['proposals']['proposed']} proposals, {len(found['kept'])} kept")
+        return "\n".join([*lines, f"Files: {self.folder}"])
 
 
 def refine_checklists(
@@ -91,22 +130,26 @@ def refine_checklists(
                 revised = _revise(run, folder, judge_ref, options, material, findings, open_proposer)
             finally:
                 record_spending(run, options.judging.limit.prices)
-        unscored = why_unscored(material)
-        refinement = Refinement(
-            judge=judge_ref.name,
-            folder=folder,
-            seed=options.seed,
-            scored_answers=len(material.keys),
-            held_out_answers=int(material.held_out.sum()),
-            raters=material.pairs.raters.shape[1],
-            not_judged=len({score.answer_key for score in material.scores} - set(material.keys) - set(unscored)),
-            unscored=dict(Counter(unscored.values()).most_common()),
-            findings=findings,
-            why_not_refinable=why_not_refinable(judge_ref),
+        left = {score.answer_key for score in material.scores} - set(material.keys)
+        unscored = {made.answer_key: made.error or "no score" for made in material.judgments if made.answer_key in left}
+        summary = {
+            "judge": judge_ref.name,
+            "seed": options.seed,
+            "scored_answers": len(material.keys),
+            "held_out_answers": int(material.held_out.sum()),
+            "raters": material.pairs.raters.shape[1],
+            "unscored": len(left),
+            "not_judged": len(left - set(unscored)),
+            "unscored_why": dict(Counter(unscored.values()).most_common()),
+            "disagreements": [finding.line() for finding in findings],
+            "causes": dict(Counter(finding.causes[0].kind.value for finding in findings).most_common()),
+            "proposals": None,
+            "kept": [],
+            "held_out": None,
             **revised,
-        )
-        write_json(folder / "summary.json", refinement.as_json())
-    return refinement
+        }
+        write_json(folder / "summary.json", summary)
+    return Refinement(folder, summary, why_not_refinable(judge_ref))
 
 
 def _opener(proposer: Proposer | str, run: Run, folder: Path, options: RefineOptions) -> Callable[[], Proposer]:
@@ -165,27 +208,29 @@ def _revise(
     findings: Sequence[Finding],
     open_proposer: Callable[[], Proposer],
 ) -> dict[str, Any]:
-    """Propose, score the held-out answers again, and decide: what a `Refinement` says of it."""
+    """Propose, score the held-out answers again, and decide: what the summary says of it."""
     prompts, left_out = proposal_requests(material, findings, options.limit)
     made = make_proposals(run, prompts, folder / "proposals.jsonl", open_proposer)
-    questions = [
-        material.questions[proposal.name].model_copy(update={"checklist": proposal.text})
-        for _, proposal in made
-        if proposal.text
-    ]
+    texts = {proposal.name: (prompt.before, proposal.text) for prompt, proposal in made if proposal.text}
+    questions = [material.questions[name].model_copy(update={"checklist": text}) for name, (_, text) in texts.items()]
     before = scored_rounds(material.judgments)
     after = _scored_again(run, folder, judge_ref, options.judging, material, questions) if questions else {}
-    changes = [
-        Change(proposal, prompt.before, decided(material, proposal.name, before, after))
-        for prompt, proposal in made
-        if proposal.text
-    ]
+    changes = [Change(name, *text, decided(material, name, before, after)) for name, text in texts.items()]
     write_changes(folder, material, changes)
     kept = kept_checklists(changes)
     with_kept = {**before, **{key: rounds for key, rounds in after.items() if key.question_id in kept}}
-    agreement = joint_agreement(material, before, with_kept, options.seed)
-    proposals = [proposal for _, proposal in made]
-    return {"proposals": proposals, "left_out": left_out, "changes": changes, "agreement": agreement}
+    outcomes = Counter(proposal.outcome for _, proposal in made)
+    counts = {outcome.value: outcomes[outcome] for outcome in (Outcome.DECLINED, Outcome.UNREADABLE, Outcome.FAILED)}
+    unscored = sum(change.decision.unscored for change in changes)
+    return {
+        "proposals": {
+            **{"asked": len(made), "proposed": len(changes), **counts, "unscored": unscored},
+            "left_out": left_out,
+        },
+        "kept": [change.as_json() for change in changes if change.decision.kept],
+        "held_out": joint_agreement(material, before, with_kept, options.seed),
+        "not_kept": [change.as_json() for change in changes if not change.decision.kept],
+    }
 
 
 def _scored_again(
@@ -198,14 +243,12 @@ def _scored_again(
 ) -> Rounds:
     """The scores of the held-out answers with these questions."""
     assert not isinstance(judge_ref, ImportedRef)  # refused before any work
-    rescoring = plan_rescoring(folder, material, questions)
     # An API judge is paid from the account of the run that is refined.
     judge = load(judge_ref, judging, run) if isinstance(judge_ref, ApiRef) else None
-    with rescoring.run.lock():
-        rescoring.run.write_questions(rescoring.questions, material.scheme)
-        write_records(rescoring.run.answers_file, rescoring.answers)
-        judgments = judge_answers(rescoring.run, judge_ref, judging, set(rescoring.original), judge)
-    original = rescoring.original
+    rescored = Run(folder / "rescored" / "checklists")
+    with rescored.lock():
+        original = write_rescoring(rescored, material, questions)
+        judgments = judge_answers(rescored, judge_ref, judging, set(original), judge)
     return {original[key]: made for key, made in scored_rounds(judgments).items() if key in original}
 
 

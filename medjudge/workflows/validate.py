@@ -27,6 +27,7 @@ from medjudge.models.hardware import choose_device
 from medjudge.records import Judgment, PhysicianScore
 from medjudge.scheme import Scheme
 from medjudge.screen import say
+from medjudge.statistics.estimates import Record
 from medjudge.store import Run
 from medjudge.validation.comparison import PhysicianPairStudy
 from medjudge.validation.gate import read_gate
@@ -76,14 +77,10 @@ class ValidateOptions(NamedTuple):
 
 
 class ScoreSource(NamedTuple):
-    """Scores to compare with, and where they come from: a file with its hash, or another judge of the run.
+    """Scores to compare with, and the name of their file or judge.
 
-    Attributes:
-        scores: The scores.
-        name: The file's name, or the judge's.
-        sha256: The file's hash; empty where the scores are a judge's.
-        against: The judge; None for physicians.
-        of_run: Whether the run holds them; False for those of a file elsewhere.
+    `sha256` is the file's, empty where the scores are a judge's; `against` is that judge, None for physicians. `of_run`
+    says whether the run holds them, and no file elsewhere.
     """
 
     scores: list[PhysicianScore]
@@ -142,7 +139,7 @@ def validate(
         study = validate_judge(run, judge_ref, source, options)
     if source.against is None:
         _add_to_card(judge_ref, study)
-        if file in (None, run.physicians_file):
+        if source.of_run:
             _warn_of_informative(run)
     return study
 
@@ -157,6 +154,7 @@ def validate_judge(
     """
     questions, settings, judging = run.questions(), options.settings, options.judging
     scheme = run.scheme()
+    gate = settings.gate or scheme.gate
     scores = scores_of_run(run, source.scores, source.name)
     require_unseen(judge_ref, scores, {question.id: question.group for question in questions})
     judgments = _unseen_judgments(run, judge_ref, scores, judging)
@@ -167,24 +165,18 @@ def validate_judge(
         probes = probe_judge(run, judge_ref, scores, judgments, judging, options.probe_answers, settings)
     if options.leave_out:
         leave_out = leave_out_study(run, scores, judging, options.leave_out, settings)
-    study = with_parts(study, settings.gate or scheme.gate, probes, leave_out)
+    study = with_parts(study, gate, probes, leave_out)
     if isinstance(judge_ref, PanelRef):
-        margin = (settings.gate or scheme.gate).teacher_margin
-        panel = panel_study(run, judge_ref.name, scores, margin, **settings.how)
+        panel = panel_study(run, judge_ref.name, scores, gate.teacher_margin, **settings.how)
         study = study.model_copy(update={"panel": panel})
     use = use_in(run, judge_ref.name)
     identity, rubrics = use.judge_sha256, use.rubrics_sha256
     if isinstance(judge_ref, (FolderRef, ApiRef)):
         identity, rubrics = judge_ref.identity(judging, scheme), judge_ref.rubrics_sha256(scheme)
-    measured = {
-        "pairs": None if source.against else physicians_pairs(run, judge_ref),
-        "items": None if source.against else physicians_items(run, judge_ref),
-        "file": source.name,
-        "sha256": source.sha256,
-        "judge_sha256": identity,
-        "rubrics_sha256": rubrics,
-        "quantization": use.quantization,
-    }
+    measured: dict[str, Any] = {"file": source.name, "sha256": source.sha256, "quantization": use.quantization}
+    measured |= {"judge_sha256": identity, "rubrics_sha256": rubrics}
+    if source.against is None:
+        measured |= {"pairs": physicians_pairs(run, judge_ref), "items": physicians_items(run, judge_ref)}
     return write_study(run, study.model_copy(update=measured), source.against, source.of_run)
 
 
@@ -271,28 +263,12 @@ def _warn_of_informative(run: Run) -> None:
         )
 
 
-class MarksStudy(NamedTuple):
-    """A judge against physicians' pairs and items. Without levels there is no gate.
+class MarksStudy(Record):
+    """A judge against physicians' pairs and items; None where they have none in common. Without levels, no gate."""
 
-    Attributes:
-        run: The run; `pairs/JUDGE.json` and `items/JUDGE.json` of it have the same under `physicians`.
-        judge: The judge's name.
-        pairs: None where the judge and physicians have no pair in common.
-        items: None where they have no item in common.
-    """
-
-    run: Run
     judge: str
     pairs: PhysicianPairStudy | None
     items: PhysicianItemStudy | None
-
-    def as_json(self) -> dict[str, Any]:
-        """The object of `medjudge validate --json`."""
-        return {
-            "judge": self.judge,
-            "pairs": None if self.pairs is None else self.pairs.model_dump(mode="json"),
-            "items": None if self.items is None else self.items.model_dump(mode="json"),
-        }
 
 
 def only_marked(run: Run) -> bool:
@@ -316,10 +292,10 @@ def validate_marks(run: Run | Path | str, judge: str = "local", scheme: str | No
         adopt_scheme(run, scheme)
     judge_ref = resolve_judge_or_panel(judge, run)
     with run.lock():
-        study = MarksStudy(run, judge_ref.name, physicians_pairs(run, judge_ref), physicians_items(run, judge_ref))
-    if study.pairs is None and study.items is None:
+        pairs, items = physicians_pairs(run, judge_ref), physicians_items(run, judge_ref)
+    if pairs is None and items is None:
         raise InputError(
             f"judge {judge_ref.name}: nothing that physicians marked in {run.path} can be compared with this judge; "
             "for verdicts on items run `medjudge eval --items` with it, for pairs `medjudge compare`"
         )
-    return study
+    return MarksStudy(judge=judge_ref.name, pairs=pairs, items=items)

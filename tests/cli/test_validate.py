@@ -34,18 +34,12 @@ def physicians(sample_run: Path) -> Callable[..., Path]:
     def write(questions: int = 56) -> Path:
         file = sample_run / "physician_scores.jsonl"
         levels = read_records(file, PhysicianScore)
-        kept = {score.question_id for score in levels[: 5 * questions]}
-        scores = [
-            PhysicianScore(
-                question_id=score.question_id,
-                model=score.model,
-                rater=f"dr-{name}",
-                score=max(1, min(5, score.level + (place + number) % 3 - 1)) if place % 4 == number else score.level,
-            )
-            for place, score in enumerate(levels)
-            for number, name in enumerate("abc")
-            if score.question_id in kept
-        ]
+        scores = []
+        for place, score in enumerate(levels[: 5 * questions]):
+            for number, name in enumerate("abc"):
+                off = (place + number) % 3 - 1 if place % 4 == number else 0
+                level = max(1, min(5, score.level + off))
+                scores.append(PhysicianScore(**score.answer_key._asdict(), rater=f"dr-{name}", score=level))
         write_records(file, scores)
         return file
 
@@ -95,7 +89,6 @@ def test_another_judge_can_stand_in_the_physicians_place(validate, sample_run, j
     assert json.loads(against.stdout)["overall"]["usable_agreement"]["value"] == 1.0
     assert (sample_run / "agreement" / "mine.json").read_text() == own
     refused(validate(sample_run, "--judge", "mine", "--against", "nobody"), "no such judge", "gpt, mine")
-    refused(validate(sample_run, "--judge", "mine", "--teacher", "nobody"), "--teacher nobody", "gpt, mine")
 
 
 def test_the_gate_decides_what_eval_and_report_say(
@@ -107,16 +100,12 @@ def test_the_gate_decides_what_eval_and_report_say(
     seen = medjudge("eval", "--judge", judge_folder, "--run", "other")
     assert "judge mine: gate failed" in seen.stdout
     # Physicians who see it as the judge does, but for every ninth answer, and one of them every seventh.
-    agreeing = [
-        PhysicianScore(
-            question_id=judgment.question_id,
-            model=judgment.model,
-            rater=f"dr-{name}",
-            score=6 - judgment.score if place % 9 == 0 or (name == "c" and place % 7 == 0) else judgment.score,
-        )
-        for place, judgment in enumerate(Run(sample_run).judgments("mine"))
-        for name in "abc"
-    ]
+    agreeing = []
+    for place, judgment in enumerate(Run(sample_run).judgments("mine")):
+        for name in "abc":
+            apart = place % 9 == 0 or (name == "c" and place % 7 == 0)
+            level = 6 - judgment.score if apart else judgment.score
+            agreeing.append(PhysicianScore(**judgment.answer_key._asdict(), rater=f"dr-{name}", score=level))
     write_records(sample_run / "physician_scores.jsonl", agreeing)
     with_teacher(sample_run)
     (tmp_path / "easy.yaml").write_text(EASY_GATE)
@@ -174,36 +163,17 @@ def test_scores_from_a_workbook_with_a_column_a_rater_and_labels(validate, sampl
     refused(validate(*command, "--rater-columns", "dr_a,dr_c"), "dr_c")
 
 
-def test_rates_of_everything_judged_and_the_scores_that_a_width_needs(
-    medjudge, validate, sample_run, judge_folder, physicians
-) -> None:
-    assert medjudge("eval", "--judge", judge_folder, "--run", sample_run).returncode == 0
-    physicians(questions=30)
-    done = validate(sample_run, "--judge", judge_folder, "--plan-width", "0.2", "--json")
-    usability = json.loads(done.stdout)["usability"]
-    assert (usability["answers"], usability["scored"]) == (280, 150)
-    overall = usability["overall"]["prediction_powered"]
-    assert overall["low"] < overall["value"] < overall["high"]
-    assert usability["overall"]["more_scores"] is None or usability["overall"]["more_scores"] >= 0
-    assert set(usability["by_model"]) == {f"model-{letter}" for letter in "abcde"}
-
-
 def test_eval_hands_the_most_uncertain_answers_to_physicians(medjudge, judge_folder, tmp_path) -> None:
     done = medjudge("eval", "--judge", judge_folder, "--run", "run", "--defer-to-physicians", "0.1")
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in (tmp_path / "run" / "for_physicians.jsonl").read_text().splitlines()]
     assert len(lines) == 28
     assert "28 answers for physicians to look at, by nearness of P(usable)" in done.stdout
-    away = [round(abs(line["usable_probability"] - 0.5), 9) for line in lines]
-    assert away == sorted(away)
-    run = Run(tmp_path / "run")
-    others = run.judgments("mine")
-    assert sum(abs(sum(judgment.probabilities[3:]) - 0.5) < away[-1] - 1e-4 for judgment in others) <= 28
     refused(
         medjudge("eval", "--judge", "openai:gpt-4o", "--defer-to-physicians", "0.1", OPENAI_API_KEY="k"),
         "gives no probabilities",
     )
-
+    run = Run(tmp_path / "run")
     # The list becomes the forms of a physician, and nothing else does.
     export = ("annotate", "export", "run", "--rater", "dr-a", "--which", "deferred")
     assert "28 answers, each to 1 of 1 raters" in medjudge(*export).stdout
@@ -237,9 +207,7 @@ def test_unscored_answers_are_listed_first_and_those_that_physicians_scored_are_
 
 
 @pytest.mark.slow
-def test_ids_that_match_nothing_are_named_and_the_validation_of_a_changed_judge_is_stale(
-    medjudge, validate, sample_run, judge_folder, physicians
-) -> None:
+def test_ids_that_match_nothing_are_named(validate, sample_run, judge_folder, physicians) -> None:
     file = physicians(questions=20)
     scores = read_records(file, PhysicianScore)
     write_records(file, [*scores, scores[0].model_copy(update={"model": "model-A"})])
@@ -247,12 +215,6 @@ def test_ids_that_match_nothing_are_named_and_the_validation_of_a_changed_judge_
     assert "1 scores belong to no answer" in done.stderr
     assert "model-A" in done.stderr
     assert "coverage 100.0 %" in done.stdout
-    assert "judge mine: gate failed" in medjudge("eval", "--judge", judge_folder, "--run", "same").stdout
-    card = json.loads((judge_folder / "judge.json").read_text())
-    card["slope"] += 1
-    (judge_folder / "judge.json").write_text(json.dumps(card))
-    changed = medjudge("eval", "--judge", judge_folder, "--run", "changed").stdout
-    assert "stale: validated with other files of this judge; run `medjudge validate changed --judge mine" in changed
     write_records(file, [score.model_copy(update={"model": f"nobody-{score.model}"}) for score in scores])
     (sample_run / "run.json").unlink()
     shutil.rmtree(sample_run / "judgments")
@@ -276,18 +238,10 @@ def test_folds_that_never_saw_a_category_are_trained_and_compared(
     write_records(sample_run / "physician_scores.jsonl", [score for score in scores if score.question_id in asked])
     assert medjudge("distill", folder, "--out", "data").returncode == 0
     options = {
-        "kind": "ordinal",
-        "model_name_or_path": str(tiny_encoder),
-        "output_dir": "unused",
-        "train_file": "unused",
-        "validation_file": "unused",
-        "lora_r": 4,
-        "max_length": 64,
-        "max_steps": 2,
-        "gradient_checkpointing": False,
-        "per_device_train_batch_size": 4,
-        "eval_strategy": "no",
-        "save_strategy": "no",
+        **{"kind": "ordinal", "model_name_or_path": str(tiny_encoder), "lora_r": 4, "gradient_checkpointing": False},
+        **dict.fromkeys(("output_dir", "train_file", "validation_file"), "unused"),
+        **{"max_length": 64, "max_steps": 2, "per_device_train_batch_size": 4},
+        **dict.fromkeys(("eval_strategy", "save_strategy"), "no"),
     }
     (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(options))
     command = (sample_run, "--judge", judge_folder, "--leave-out", "category", "--device", "cpu", "--json")

@@ -1,7 +1,6 @@
 """Servers and runs for the tests of refine."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,8 +20,8 @@ class ModelServer(ChatServer):
         return completion(text) if status == 200 else failure(status, text)
 
 
-@contextmanager
-def _serving() -> Iterator[ModelServer]:
+@pytest.fixture(scope="module")
+def module_server() -> Iterator[ModelServer]:
     server = ModelServer()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", "of no value")
@@ -31,15 +30,11 @@ def _serving() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-def server() -> Iterator[ModelServer]:
-    with _serving() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def module_server() -> Iterator[ModelServer]:
-    with _serving() as running:
-        yield running
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    monkeypatch.setenv("OPENAI_API_KEY", "of no value")
+    server = ModelServer()
+    yield server
+    server.close()
 
 
 @pytest.fixture

@@ -2,10 +2,16 @@
 
 import json
 import re
+from collections.abc import Set
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
+
+from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question
+from medjudge.refine.disagreements import Material
+from medjudge.scheme import LLMEVAL_MED
+from medjudge.validation.answers import paired
 
 MODELS = [f"model-{letter}" for letter in "abcdefghij"]
 CORE = ("rest", "fluids")
@@ -57,6 +63,18 @@ def write_run(folder: Path) -> Path:
     for file, records in (("questions", questions), ("answers", answers), ("physician_scores", scores)):
         (folder / f"{file}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     return folder
+
+
+def material(
+    questions: list[Question],
+    answers: list[Answer],
+    judgments: list[Judgment],
+    scores: list[PhysicianScore],
+    held_out: Set[AnswerKey] = frozenset(),
+) -> Material:
+    """What a refinement works on, from records."""
+    by_id, by_key = {question.id: question for question in questions}, {answer.key: answer for answer in answers}
+    return Material(by_id, by_key, scores, judgments, paired(questions, judgments, scores), held_out, LLMEVAL_MED)
 
 
 def lines(path: Path) -> list[dict]:

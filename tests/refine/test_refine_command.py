@@ -34,9 +34,8 @@ def propose(body: dict) -> tuple[int, str]:
     return 200, wrapped.format(checklist_of(*CORE, "Advice"))
 
 
-def command(run: Path, url: str, *more: object, judge: str = "judge") -> tuple[object, ...]:
-    ways = ("--judge", f"openai:{judge}", "--base-url", url, "--concurrency", 4)
-    return ("refine", run, *ways, "--json", *more)
+def command(run: Path, url: str, *more: object) -> tuple[object, ...]:
+    return ("refine", run, "--judge", "openai:judge", "--base-url", url, "--concurrency", 4, "--json", *more)
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +44,9 @@ def refined(module_server, tmp_path_factory):
     module_server.replies["proposer"] = propose
     options = RefineOptions(judging=JudgeOptions(server=Server(module_server.url)))
     refinement = refine_checklists(run, "openai:judge", proposer="openai:proposer", options=options)
-    assert f"{len(refinement.kept)} kept" in repr(refinement)
-    assert json.loads((run / "refinement" / "summary.json").read_text()) == refinement.as_json()
-    return refinement.as_json(), run / "refinement"
+    assert f"{len(refinement.summary['kept'])} kept" in repr(refinement)
+    assert json.loads((run / "refinement" / "summary.json").read_text()) == refinement.summary
+    return refinement.summary, run / "refinement"
 
 
 @pytest.mark.slow

@@ -63,7 +63,7 @@ def validated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_records(run.physicians_file, scores)
     for judgments in (mine, gpt):
         write_records(run.judgments_file(judgments[0].judge), judgments)
-    study = agreement_study("mine", questions, mine, scores, teacher=gpt, settings=Settings(resamples=200, width=0.1))
+    study = agreement_study("mine", questions, mine, scores, teacher=gpt, settings=Settings(resamples=200))
     zero = Estimate(value=0.0, low=0.0, high=0.05)
     effect = ProbeEffect(
         n=40, conversations=35, skipped=0, unscored=0, shift=zero, flips=zero, to_usable=zero, to_unusable=zero

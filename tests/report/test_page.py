@@ -91,7 +91,6 @@ def test_every_part_of_a_study_is_on_the_page(run, page) -> None:
         "9 fewer answers to learn from",
         "Is its confidence calibrated?",
         "What physicians would call usable",
-        "More scores for a width of 10 points",
         "Where mine and physicians differ, the most harmful first",
         "It calls 12 of 89 unusable answers usable.",
     ):
@@ -203,7 +202,7 @@ def test_a_card_tells_of_validations_elsewhere(run, page) -> None:
 def test_prediction_powered_rates_stand_beside_judge_and_physicians_alone(run, page) -> None:
     study = study_of(run)
     some = study["usability"]["by_model"]["model-a"]
-    some |= {"prediction_powered": {"value": 0.777, "low": 0.7, "high": 0.8}, "judge_only": 0.888, "more_scores": None}
+    some |= {"prediction_powered": {"value": 0.777, "low": 0.7, "high": 0.8}, "judge_only": 0.888}
     some |= {"physicians_only": {"value": 0.666, "low": 0.5, "high": 0.7}, "note": "all alike"}
     change(run, **study)
     assert "model-a all alike 77.7 70.0 to 80.0 66.6 50.0 to 70.0 88.8" in page(run).text

@@ -5,12 +5,7 @@ import pytest
 from sklearn.calibration import calibration_curve as sklearn_curve
 from statsmodels.stats.proportion import proportion_confint
 
-from medjudge.statistics.calibration import (
-    area_under_risk_coverage,
-    calibration_curve,
-    expected_calibration_error,
-    risk_coverage,
-)
+from medjudge.statistics.calibration import area_under, calibration_curve, expected_calibration_error, risk_coverage
 
 
 def predictions(n: int, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -19,31 +14,31 @@ def predictions(n: int, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
     return probability, generator.random(n) < probability
 
 
-def test_curve_equals_sklearn_and_statsmodels() -> None:
-    for n, bins in ((137, 10), (1000, 7), (12, 10), (5, 1)):
-        probability, usable = predictions(n)
-        curve = calibration_curve(probability, usable, bins)
-        observed, predicted = sklearn_curve(usable, probability, n_bins=bins, strategy="quantile")
-        assert [part.observed for part in curve] == pytest.approx(observed)
-        assert [part.predicted for part in curve] == pytest.approx(predicted)
-        for part in curve:
-            expected = proportion_confint(round(part.n * part.observed), part.n, method="wilson")
-            assert (part.low, part.high) == pytest.approx(expected)
-        assert sum(part.n for part in curve) == n
-        assert max(part.n for part in curve) - min(part.n for part in curve) <= 1
+@pytest.mark.parametrize(("n", "bins"), [(137, 10), (1000, 7), (12, 10), (5, 1)])
+def test_curve_equals_sklearn_and_statsmodels(n: int, bins: int) -> None:
+    probability, usable = predictions(n)
+    curve = calibration_curve(probability, usable, bins)
+    observed, predicted = sklearn_curve(usable, probability, n_bins=bins, strategy="quantile")
+    assert [part["observed"] for part in curve] == pytest.approx(observed)
+    assert [part["predicted"] for part in curve] == pytest.approx(predicted)
+    for part in curve:
+        expected = proportion_confint(round(part["n"] * part["observed"]), part["n"], method="wilson")
+        assert (part["low"], part["high"]) == pytest.approx(expected)
+    counts = [part["n"] for part in curve]
+    assert (sum(counts), max(counts) - min(counts) <= 1) == (n, True)
 
 
 def test_equal_probabilities_share_a_bin_and_no_bin_is_empty() -> None:
     probability = np.repeat([0.1, 0.5, 0.9], [2, 5, 93])
     curve = calibration_curve(probability, np.ones(100, bool))
-    assert [(part.n, part.lowest, part.highest) for part in curve] == [(7, 0.1, 0.5), (93, 0.9, 0.9)]
+    assert [(part["n"], part["from"], part["to"]) for part in curve] == [(7, 0.1, 0.5), (93, 0.9, 0.9)]
     (whole,) = calibration_curve(np.full(30, 0.7), np.arange(30) < 12)
-    assert (whole.n, whole.predicted, whole.observed) == pytest.approx((30, 0.7, 0.4))
+    assert (whole["n"], whole["predicted"], whole["observed"]) == pytest.approx((30, 0.7, 0.4))
     for seed in range(30):
         rounded = np.round(predictions(60, seed)[0], 1)
         curve = calibration_curve(rounded, rounded > 0.5)
-        assert all(part.n > 0 for part in curve)
-        assert all(before.highest < after.lowest for before, after in pairwise(curve))
+        assert all(part["n"] > 0 for part in curve)
+        assert all(before["to"] < after["from"] for before, after in pairwise(curve))
 
 
 def test_expected_calibration_error_by_hand() -> None:
@@ -64,37 +59,15 @@ def test_risk_coverage_by_hand() -> None:
     curve = risk_coverage(np.array([0.6, 0.9, 0.8, 0.7]), np.array([False, True, False, True]))
     assert curve.coverage == pytest.approx([0.25, 0.5, 0.75, 1])
     assert curve.risk == pytest.approx([0, 1 / 2, 1 / 3, 2 / 4])
-    area = area_under_risk_coverage(np.array([0.6, 0.9, 0.8, 0.7]), np.array([False, True, False, True]))
-    assert area == pytest.approx((0 + 1 / 2 + 1 / 3 + 2 / 4) / 4)
+    assert area_under(curve) == pytest.approx((0 + 1 / 2 + 1 / 3 + 2 / 4) / 4)
 
 
 def test_ties_enter_together_whatever_the_order_of_rows() -> None:
     confidence, correct = np.array([0.9, 0.8, 0.8, 0.8]), np.array([True, True, False, False])
-    curve = risk_coverage(confidence, correct)
-    assert curve.coverage.tolist() == [0.25, 1]
-    assert curve.risk.tolist() == [0, 0.5]
-    assert area_under_risk_coverage(confidence, correct) == pytest.approx(0.75 * 0.5)
     for seed in range(5):
         order = np.random.default_rng(seed).permutation(4)
-        again = risk_coverage(confidence[order], correct[order])
-        assert again.risk.tolist() == curve.risk.tolist()
+        curve = risk_coverage(confidence[order], correct[order])
+        assert (curve.coverage.tolist(), curve.risk.tolist()) == ([0.25, 1], [0, 0.5])
+    assert area_under(curve) == pytest.approx(0.75 * 0.5)
     # A confidence that says nothing: the plain error rate.
-    assert area_under_risk_coverage(np.ones(4), correct) == 0.5
-
-
-def test_no_answers_and_wrong_input() -> None:
-    nothing = np.zeros(0)
-    assert calibration_curve(nothing, nothing) == []
-    assert np.isnan(expected_calibration_error(nothing, nothing))
-    assert len(risk_coverage(nothing, nothing).risk) == 0
-    assert np.isnan(area_under_risk_coverage(nothing, nothing))
-    assert calibration_curve(np.array([0.3]), np.array([True]))[0].n == 1
-    for wrong in ([1.2, 0.5], [np.nan, 0.5]):
-        with pytest.raises(ValueError, match="from 0 to 1"):
-            calibration_curve(np.array(wrong), np.array([True, False]))
-    # Probabilities of a judgment that were rounded before they were added up.
-    assert calibration_curve(np.array([1.001]), np.array([True]))[0].predicted == 1
-    with pytest.raises(ValueError, match="one length"):
-        calibration_curve(np.array([0.5]), np.array([True, False]))
-    with pytest.raises(ValueError, match="finite"):
-        risk_coverage(np.array([np.nan]), np.array([True]))
+    assert area_under(risk_coverage(np.ones(4), correct)) == 0.5

@@ -1,17 +1,27 @@
+"""Measures of agreement against those of other libraries, and where they are undefined."""
+
+import krippendorff
 import numpy as np
 import pytest
+from scipy.stats import kendalltau, pearsonr, spearmanr
 from sklearn.metrics import cohen_kappa_score, f1_score
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from medjudge.statistics.measures import (
     bias,
     cohen_kappa,
+    coincidences,
     confusion,
     f1_unusable,
     f1_usable,
     gwet_ac1,
+    icc,
+    kendall_tau_b,
+    krippendorff_alpha,
     mae,
+    pearson,
     quadratic_kappa,
+    spearman,
     usable_agreement,
 )
 
@@ -24,22 +34,19 @@ def two_raters(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
     return np.clip(physician + GENERATOR.integers(-1, 3, n), 1, 5), physician
 
 
-def usable_table(both: int, judge_only: int, physician_only: int, neither: int) -> np.ndarray:
-    counts = np.zeros((5, 5))
-    counts[4, 4], counts[3, 1], counts[0, 3], counts[1, 1] = both, judge_only, physician_only, neither
-    return counts
-
-
 def test_ac1_where_nearly_all_is_usable() -> None:
     # The example of Gwet (2002), 125 subjects: 94 % agreement, kappa below zero, AC1 0.9408.
-    counts = usable_table(118, 5, 2, 0)
+    counts = np.zeros((5, 5))
+    counts[4, 4], counts[3, 1], counts[0, 3] = 118, 5, 2
     assert cohen_kappa(counts) == pytest.approx(-0.0234, abs=5e-5)
     assert gwet_ac1(counts) == pytest.approx(0.9408, abs=5e-5)
 
 
-def test_ac1_equals_irrcac() -> None:
+def test_ac1_and_icc_equal_irrcac_and_pingouin() -> None:
     judge, physician = np.array([1, 2, 3, 4, 5, 5, 3, 2, 4, 4]), np.array([2, 2, 3, 5, 5, 4, 1, 2, 3, 5])
     assert gwet_ac1(confusion(judge, physician)) == pytest.approx(0.80198, abs=5e-6)  # irrCAC 0.4.4, CAC.gwet()
+    # pingouin 0.6.1, intraclass_corr, ICC(A,1): two-way, absolute agreement, single rater
+    assert icc(confusion(judge, physician)) == pytest.approx(0.767908, abs=5e-7)
 
 
 def test_all_measures_equal_those_of_other_libraries() -> None:
@@ -78,3 +85,66 @@ def test_edge_cases() -> None:
         assert np.isnan(measure(np.zeros((5, 5))))
     opposite = confusion(np.array([1, 5]), np.array([5, 1]))
     assert quadratic_kappa(opposite) == -1
+
+
+def table(judge: np.ndarray, physician: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    values, place = np.unique(judge, return_inverse=True)
+    counts = np.zeros((len(values), 5))
+    np.add.at(counts, (place, physician - 1), 1)
+    return counts, values
+
+
+def test_correlations_equal_scipys_with_and_without_ties() -> None:
+    for n in (3, 12, 300):
+        physician = GENERATOR.permutation(np.arange(n) % 5 + 1)
+        for judge in (physician + GENERATOR.normal(0, 1, n), GENERATOR.permutation(np.arange(n) % 3 + 1.0)):
+            counts, values = table(judge, physician)
+            assert spearman(counts) == pytest.approx(spearmanr(judge, physician)[0])
+            assert kendall_tau_b(counts) == pytest.approx(kendalltau(judge, physician)[0])
+            assert pearson(counts, values) == pytest.approx(pearsonr(judge, physician)[0])
+
+
+def test_counts_stand_for_repeated_rows() -> None:
+    judge, physician = np.array([1.5, 2.5, 2.5, 4.0]), np.array([1, 3, 2, 5])
+    counts, values = table(judge, physician)
+    times = np.array([3, 1, 2, 4])
+    repeated, _ = table(np.repeat(judge, times), np.repeat(physician, times))
+    stack = np.stack([counts, repeated], axis=-1)
+    assert spearman(stack) == pytest.approx([float(spearman(counts)), float(spearman(repeated))])
+    assert pearson(stack, values)[1] == pytest.approx(float(pearson(repeated, values)))
+    assert kendall_tau_b(stack)[0] == pytest.approx(float(kendall_tau_b(counts)))
+    assert kendall_tau_b(repeated) == pytest.approx(
+        kendalltau(np.repeat(judge, times), np.repeat(physician, times)).statistic
+    )
+
+
+def test_constant_scores_and_single_answers_are_undefined() -> None:
+    constant = confusion(np.array([3, 3, 3]), np.array([1, 2, 5]))
+    single = confusion(np.array([3]), np.array([2]))
+    for counts in (constant, single, np.zeros((5, 5))):
+        assert np.isnan(spearman(counts))
+        assert np.isnan(kendall_tau_b(counts))
+        assert np.isnan(pearson(counts, np.arange(5.0)))
+    assert np.isnan(icc(single))
+    assert np.isnan(icc(confusion(np.array([4, 4]), np.array([4, 4]))))
+
+
+def alpha(scores: np.ndarray) -> float:
+    return float(krippendorff_alpha(coincidences(scores).sum(axis=0)))
+
+
+def test_alpha_equals_the_krippendorff_package_with_missing_scores() -> None:
+    for raters in (2, 3, 5):
+        truth = GENERATOR.integers(1, 6, 60)
+        scores = np.clip(truth[:, None] + GENERATOR.integers(-1, 2, (60, raters)), 1, 5).astype(float)
+        scores[GENERATOR.random(scores.shape) < 0.3] = np.nan
+        expected = krippendorff.alpha(scores.T, level_of_measurement="ordinal")
+        assert alpha(scores) == pytest.approx(expected)
+
+
+def test_edge_cases_of_alpha() -> None:
+    assert np.isnan(alpha(np.full((3, 2), 4.0)))  # one level only
+    assert np.isnan(alpha(np.array([[4.0], [5.0]])))  # one rater
+    assert alpha(np.array([[1.0, 1.0], [5.0, 5.0]])) == 1
+    assert coincidences(np.array([[np.nan, 3.0]])).sum() == 0
+    assert coincidences(np.array([[2.0, 3.0, 3.0]])).sum() == 3  # as many as the answer has scores

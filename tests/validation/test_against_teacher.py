@@ -1,15 +1,18 @@
 import numpy as np
 import pytest
-from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
+from statsmodels.stats.contingency_tables import mcnemar
 
-from medjudge.validation.other_judges import NonInferiority, against_teacher, mcnemar
+from medjudge.validation.other_judges import NonInferiority, against_teacher
 
 
-def test_mcnemar_equals_statsmodels() -> None:
-    for judge_only, teacher_only in ((5, 12), (0, 4), (9, 9)):
-        table = [[30, judge_only], [teacher_only, 20]]
-        assert mcnemar(judge_only, teacher_only) == pytest.approx(statsmodels_mcnemar(table, exact=True).pvalue)
-    assert mcnemar(0, 0) == 1
+@pytest.mark.parametrize(("judge_only", "teacher_only"), [(5, 12), (0, 4), (9, 9), (0, 0)])
+def test_mcnemar_equals_statsmodels(pairs, judge_only: int, teacher_only: int) -> None:
+    judge = [5] * judge_only + [1] * teacher_only + [5] * 3
+    teacher = [1.0] * judge_only + [5.0] * teacher_only + [5.0] * 3
+    found = against_teacher(pairs(judge, [5] * len(judge), teacher=teacher), "gpt", resamples=20).mcnemar
+    expected = mcnemar([[3, judge_only], [teacher_only, 0]], exact=True).pvalue if judge_only + teacher_only else 1
+    assert (found.judge_only, found.teacher_only) == (judge_only, teacher_only)
+    assert found.p_value == pytest.approx(expected)
 
 
 def study(pairs, n: int, judge_right: float, teacher_right: float, margin: float = 0.05):

@@ -62,10 +62,6 @@ def passing(n: int = 400, **changed: Any) -> Study:
     return example_study(**{**measured, **changed})
 
 
-def results(study: Study) -> dict[str, CheckState]:
-    return {check.check: check.state for check in gate_result(study, LLMEVAL_MED.gate).checks}
-
-
 def test_the_config_states_the_defaults() -> None:
     assert read_gate(CONFIG) == LLMEVAL_MED.gate
     assert set(yaml.safe_load(CONFIG.read_text())) == set(Gate.model_fields)
@@ -78,40 +74,60 @@ def test_a_judge_that_shows_everything_passes() -> None:
     assert {check.state for check in outcome.checks} == {"passed"}
 
 
+def kappa(value: float | None, low: float | None, high: float | None, **fields: Any) -> dict[str, Any]:
+    return {"overall": {"cohen_kappa": measure(value, low, high)}, **fields}
+
+
+def flips(value: float, low: float, high: float) -> dict[str, Any]:
+    return {"probes": probes(filler=EFFECT.model_copy(update={"flips": measure(value, low, high)}))}
+
+
+CONSTRUCTED = {"against": "constructed levels", "against_kind": AgainstKind.CONSTRUCTED}
+
+
 @pytest.mark.parametrize(
-    ("value", "low", "high", "expected"),
+    ("changed", "check", "state"),
     [
-        (0.70, 0.62, 0.78, "passed"),
-        (0.65, 0.55, 0.75, "inconclusive"),  # good, but not surely
-        (0.55, 0.45, 0.65, "failed"),
-        (None, None, None, "inconclusive"),
-        (0.80, None, None, "inconclusive"),
+        (kappa(0.70, 0.62, 0.78), "Cohen's kappa", "passed"),
+        (kappa(0.65, 0.55, 0.75), "Cohen's kappa", "inconclusive"),  # good, but not surely
+        (kappa(0.55, 0.45, 0.65), "Cohen's kappa", "failed"),
+        (kappa(None, None, None), "Cohen's kappa", "inconclusive"),
+        (kappa(0.80, None, None), "Cohen's kappa", "inconclusive"),
+        # Too few scores never pass, and fail only surely.
+        (kappa(0.9, 0.8, 1.0, n=40), "Cohen's kappa", "inconclusive"),
+        (kappa(0.5, 0.3, 0.7, n=40), "Cohen's kappa", "inconclusive"),
+        (kappa(0.1, -0.2, 0.4, n=40), "Cohen's kappa", "failed"),
+        (kappa(0.1, 0.0, 0.2, n=40, conversations=4), "Cohen's kappa", "inconclusive"),
+        (flips(0.05, 0.03, 0.09), "flips by probe filler", "failed"),
+        (flips(0.01, 0.003, 0.03), "flips by probe filler", "inconclusive"),
+        (flips(0.03, 0.01, 0.05), "flips by probe filler", "failed"),
+        ({"probes": probes(not_applied=["reordered"])}, "flips by probe reordered", "inconclusive"),
+        ({"teacher": teacher(100, ZERO)}, "usable agreement minus the teacher's", "inconclusive"),
+        # A judge that keeps silent on hard answers fails.
+        ({"coverage": 0.9}, "coverage", "failed"),
+        # Constructed levels can fail a judge but not validate it.
+        (CONSTRUCTED, "coverage", "inconclusive"),
+        (kappa(0.1, 0.0, 0.2, **CONSTRUCTED), "Cohen's kappa", "failed"),
     ],
 )
-def test_kappa(value: float, low: float, high: float, expected: str) -> None:
-    study = passing(overall={"cohen_kappa": measure(value, low, high)})
-    assert results(study)["Cohen's kappa"] == expected
+def test_each_check_passes_fails_or_stays_open(changed: dict[str, Any], check: str, state: str) -> None:
+    outcome = gate_result(passing(**changed), LLMEVAL_MED.gate)
+    assert {one.check: one.state for one in outcome.checks}[check] == state
+    assert outcome.passed is {"passed": True, "failed": False, "inconclusive": None}[state]
 
 
-def test_too_few_scores_never_pass_and_fail_only_surely() -> None:
-    for kappa, expected in (
-        ((0.9, 0.8, 1.0), "inconclusive"),
-        ((0.5, 0.3, 0.7), "inconclusive"),
-        ((0.1, -0.2, 0.4), "failed"),
-    ):
-        study = passing(n=40, overall={"cohen_kappa": measure(*kappa)})
-        outcome = gate_result(study, LLMEVAL_MED.gate)
-        assert outcome.passed is not True
-        assert results(study)["Cohen's kappa"] == expected
-    assert results(passing(n=40, conversations=4, overall={"cohen_kappa": measure(0.1, 0.0, 0.2)}))[
-        "Cohen's kappa"
-    ] == ("inconclusive")
-    crowded = passing(conversations=12)
-    check = next(
-        check for check in gate_result(crowded, LLMEVAL_MED.gate).checks if check.kind == CheckKind.COHEN_KAPPA
-    )
+@pytest.mark.parametrize(
+    ("changed", "kind", "why"),
+    [
+        ({"conversations": 12}, CheckKind.COHEN_KAPPA, "400 answers in 12 conversations"),
+        (CONSTRUCTED, CheckKind.USABLE_AGREEMENT, "constructed levels, not physicians"),
+    ],
+)
+def test_an_open_check_says_why(changed: dict[str, Any], kind: CheckKind, why: str) -> None:
+    checks = gate_result(passing(**changed), LLMEVAL_MED.gate).checks
+    check = next(one for one in checks if one.kind == kind)
     assert check.state == CheckState.INCONCLUSIVE
-    assert "400 answers in 12 conversations" in check.why
+    assert why in check.why
 
 
 def test_what_was_not_measured_is_inconclusive() -> None:
@@ -133,30 +149,12 @@ def test_agreement_that_a_blind_judge_would_reach_is_inconclusive() -> None:
     assert outcome.checks[0].why == "within the category, agreement may be by chance"
 
 
-def test_a_probe_that_applied_to_nothing_and_a_teacher_that_hardly_scored_are_inconclusive() -> None:
-    study = passing(probes=probes(not_applied=["reordered"]))
-    assert results(study)["flips by probe reordered"] == "inconclusive"
-    assert gate_result(study, LLMEVAL_MED.gate).passed is None
-    study = passing(teacher=teacher(100, measure(0.0, -0.02, 0.02)))
-    assert results(study)["usable agreement minus the teacher's"] == "inconclusive"
-
-
 def test_a_file_that_names_one_category_keeps_the_others_and_is_not_the_usual_gate(tmp_path: Path) -> None:
     (tmp_path / "gate.yaml").write_text("usable_agreement: {MK: 0.5}")
     gate = read_gate(tmp_path / "gate.yaml")
     assert gate.usable_agreement == {**LLMEVAL_MED.gate.usable_agreement, "MK": 0.5}
     assert gate_result(passing(), gate).usual is False
     assert gate_result(passing(), LLMEVAL_MED.gate).usual is True
-
-
-def test_probes_may_flip_few_answers() -> None:
-    for flips, expected in (
-        (measure(0.05, 0.03, 0.09), "failed"),
-        (measure(0.01, 0.003, 0.03), "inconclusive"),
-        (measure(0.03, 0.01, 0.05), "failed"),
-    ):
-        study = passing(probes=probes(filler=EFFECT.model_copy(update={"flips": flips})))
-        assert results(study)["flips by probe filler"] == expected
 
 
 def test_a_new_probe_enters_the_gate_only_with_a_stated_threshold(tmp_path: Path) -> None:
@@ -172,21 +170,6 @@ def test_a_new_probe_enters_the_gate_only_with_a_stated_threshold(tmp_path: Path
         "homoglyphs": (0.1, "failed"),
         "only-yes": (0.2, "inconclusive"),
     }
-
-
-def test_a_judge_that_keeps_silent_on_hard_answers_fails() -> None:
-    outcome = gate_result(passing(coverage=0.9), LLMEVAL_MED.gate)
-    assert outcome.passed is False
-    assert results(passing(coverage=0.9))["coverage"] == "failed"
-
-
-def test_constructed_levels_can_fail_a_judge_but_not_validate_it() -> None:
-    constructed = {"against": "constructed levels", "against_kind": AgainstKind.CONSTRUCTED}
-    outcome = gate_result(passing(**constructed), LLMEVAL_MED.gate)
-    assert outcome.passed is None
-    assert "constructed levels, not physicians" in outcome.checks[0].why
-    low = passing(**constructed, overall={"cohen_kappa": measure(0.1, 0.0, 0.2)})
-    assert gate_result(low, LLMEVAL_MED.gate).passed is False
 
 
 @pytest.mark.parametrize(

@@ -16,23 +16,10 @@ def verdict(
 
 
 def test_the_effect_of_a_few_answers_by_hand() -> None:
-    before = [
-        verdict("a", 3, 3.2),
-        verdict("b", 4, 4.0),
-        verdict("c", 5),
-        verdict("d", 4),
-        verdict("d", 5, round=2),
-        verdict("e", None),
-        verdict("not probed", 4),
-    ]
-    after = [
-        verdict("a", 4, 3.9),
-        verdict("b", 3, 3.3),
-        verdict("c", None),
-        verdict("d", 5),
-        verdict("d", 3, round=2),
-        verdict("e", 5),
-    ]
+    before = [verdict("a", 3, 3.2), verdict("b", 4, 4.0), verdict("c", 5), verdict("d", 4), verdict("d", 5, round=2)]
+    before += [verdict("e", None), verdict("not probed", 4)]
+    after = [verdict("a", 4, 3.9), verdict("b", 3, 3.3), verdict("c", None), verdict("d", 5), verdict("d", 3, round=2)]
+    after += [verdict("e", 5)]
     groups = {"a": "one", "b": "one", "c": "two", "d": "three", "e": "four", "not probed": "five"}
     effect = probe_effect(before, after, groups)
     # a rose; b fell; c was usable and is unscored; d's rounds average to 4.5 and then 4: usable both times.
@@ -47,7 +34,7 @@ def test_the_effect_of_a_few_answers_by_hand() -> None:
     emptied = probe_effect(before, after, groups, counted="usable")
     # Whatever the answers were, nothing that is usable now should be: a and d, not the silent c.
     assert (emptied.n, emptied.flips["value"], emptied.to_usable["value"]) == (4, 2 / 4, 1 / 4)
-    assert probe_effect(reversed(before), reversed(after), groups) == effect
+    assert probe_effect(before[::-1], after[::-1], groups) == effect
 
 
 def shares(flipped: list[bool], groups: list[str]) -> dict[str, float]:

@@ -41,30 +41,18 @@ def test_a_lenient_judge_is_put_right_by_a_few_scores(everything) -> None:
     assert rates.by_model["strong"].answers == 200
 
 
-def test_more_scores_are_planned_for_a_width(everything) -> None:
-    questions, judgments, scores, _ = everything
-    wide, narrow = (usability_rates(questions, judgments, scores, width) for width in (0.3, 0.12))
-    assert wide.overall.more_scores == 0
-    assert 30 < narrow.overall.more_scores <= 280
-    assert usability_rates(questions, judgments, scores).overall.more_scores is None
-
-
 def test_nothing_beyond_the_scored_answers_needs_no_prediction(everything) -> None:
     questions, judgments, scores, _ = everything
     scored = {score.answer_key for score in scores}
-    assert (
-        usability_rates(questions, [judgment for judgment in judgments if judgment.answer_key in scored], scores)
-        is None
-    )
+    of_scored = [judgment for judgment in judgments if judgment.answer_key in scored]
+    assert usability_rates(questions, of_scored, scores) is None
 
 
 def test_an_answer_that_the_judge_left_unscored_counts_as_not_usable_to_it(everything) -> None:
     questions, judgments, scores, truth = everything
+    silence = {"score": None, "error": "unreadable"}
     silent = [
-        judgment
-        if int(judgment.question_id[1:]) % 4
-        else judgment.model_copy(update={"score": None, "error": "unreadable"})
-        for judgment in judgments
+        judgment.model_copy(update={} if int(judgment.question_id[1:]) % 4 else silence) for judgment in judgments
     ]
     rates = usability_rates(questions, silent, scores)
     assert (rates.answers, rates.scored) == (400, 120)

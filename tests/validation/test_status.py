@@ -9,18 +9,8 @@ from medjudge.validation.status import Use, ValidationState, validation_status, 
 
 
 def check(kind: CheckKind, part: str | None, state: str) -> GateCheck:
-    return GateCheck(
-        kind=kind,
-        part=part,
-        check="its title is not read",
-        required=0.5,
-        value=0.6,
-        low=0.5,
-        high=0.7,
-        n=57,
-        state=CheckState(state),
-        why="",
-    )
+    measured = {"required": 0.5, "value": 0.6, "low": 0.5, "high": 0.7, "n": 57}
+    return GateCheck(kind=kind, part=part, check="its title is not read", **measured, state=CheckState(state), why="")
 
 
 def study(
@@ -37,23 +27,13 @@ def study(
         "n": Estimate(value=57, low=None, high=None),
     }
     checks = [check(CheckKind.USABLE_AGREEMENT, "MK", mk), check(CheckKind.COHEN_KAPPA, None, kappa)]
-    summary = StudySummary(
-        file="scores.xlsx",
-        against=against,
-        against_kind=kind,
-        n=57,
-        questions=57,
-        conversations=57,
-        raters=["dr"],
-        coverage=1.0,
-        interval="95 %",
-        overall=part,
-        by_category={"MK": part},
-        weaknesses=[],
-        cannot_conclude=[],
-        gate=GateResult(passed=passed, usual=True, checks=checks),
-    )
-    return summary.model_copy(update=changed)
+    fields = {
+        **{"file": "scores.xlsx", "against": against, "against_kind": kind, "raters": ["dr"], "coverage": 1.0},
+        **dict.fromkeys(("n", "questions", "conversations"), 57),
+        **{"interval": "95 %", "overall": part, "by_category": {"MK": part}, "weaknesses": [], "cannot_conclude": []},
+        "gate": GateResult(passed=passed, usual=True, checks=checks),
+    }
+    return StudySummary(**(fields | changed))
 
 
 def test_never_validated_until_a_physician_scored() -> None:
@@ -107,11 +87,7 @@ def test_a_validation_on_another_scheme_does_not_count() -> None:
     assert list(validation_statuses([passed], consumer)) == ["OP", "CHQ"]
 
 
-MEASURED = {
-    "judge_sha256": "j",
-    "rubrics_sha256": "r",
-    "models": {"a": 30, "b": 27},
-}
+MEASURED = {"judge_sha256": "j", "rubrics_sha256": "r", "models": {"a": 30, "b": 27}}
 SAME = Use("j", "r", LLMEVAL_MED.sha256, frozenset({"a"}), "medjudge validate runs/x --judge j --physicians FILE")
 
 

@@ -21,17 +21,9 @@ def drawn(run: Run, judge: str, noise: float, seed: int, lenient: float = 0.0) -
     for score in run.physician_scores():
         weights = np.exp(-np.square(np.arange(1, 6) - score.level - lenient - draw.normal(0, noise)))
         probabilities = (weights / weights.sum()).round(6)
-        judgments.append(
-            Judgment(
-                question_id=score.question_id,
-                model=score.model,
-                sample=score.sample,
-                judge=judge,
-                score=median_level(probabilities / probabilities.sum()),
-                expected=round(float(probabilities @ np.arange(1, 6)), 4),
-                probabilities=probabilities.tolist(),
-            )
-        )
+        level = median_level(probabilities / probabilities.sum())
+        shown = {"expected": round(float(probabilities @ np.arange(1, 6)), 4), "probabilities": probabilities.tolist()}
+        judgments.append(Judgment(**score.answer_key._asdict(), judge=judge, score=level, **shown))
     return judgments
 
 
@@ -174,10 +166,7 @@ def test_a_panel_that_cannot_be_is_refused(medjudge, tmp_path: Path, text: str, 
         ("members: [built-in, similarity]\ncombine: vote\n", "combine: Input should be 'mean' or 'median'"),
         ("members: [built-in]\n", "members: List should have at least 2 items"),
         ("- built-in\n", "a mapping is expected"),
-        (
-            "members: [built-in, similarity]\ncalibration: fit.json\n",
-            "not calibrated or weighted; remove the entry",
-        ),
+        ("members: [built-in, similarity]\ncalibration: fit.json\n", "not calibrated or weighted; remove the entry"),
     ],
 )
 def test_a_panel_file_with_a_mistake_is_refused_with_its_place(medjudge, tmp_path: Path, text: str, part: str) -> None:

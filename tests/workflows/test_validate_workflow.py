@@ -22,28 +22,16 @@ def run(tmp_path: Path) -> Run:
     run = Run(tmp_path / "run")
     shutil.copytree(sample_folder(), run.path)
     for name in ("exact", "contrary"):
-        judgments = [
-            Judgment(
-                question_id=score.question_id,
-                model=score.model,
-                sample=score.sample,
-                judge=name,
-                score=score.level if name == "exact" else 6 - score.level,
-            )
-            for score in run.physician_scores()
-        ]
-        write_records(run.judgments_file(name), judgments)
+        levels = {score.answer_key: score.level for score in run.physician_scores()}
+        scores = {key: level if name == "exact" else 6 - level for key, level in levels.items()}
+        judged = [Judgment(**key._asdict(), judge=name, score=score) for key, score in scores.items()]
+        write_records(run.judgments_file(name), judged)
     return run
 
 
-def as_physicians(run: Run, file: Path) -> Path:
-    """The constructed levels as the scores of a physician."""
-    write_records(file, [score.model_copy(update={"rater": "dr-a"}) for score in run.physician_scores()])
-    return file
-
-
 def test_a_study_is_returned_typed_and_written_as_json(run: Run, tmp_path: Path) -> None:
-    scores = as_physicians(run, tmp_path / "scores.jsonl")
+    scores = tmp_path / "scores.jsonl"
+    write_records(scores, [score.model_copy(update={"rater": "dr-a"}) for score in run.physician_scores()])
     study = validate(run.path, "contrary", physicians=scores, options=ValidateOptions(settings=FEW))
     assert isinstance(study, Study)
     assert (study.n, study.coverage, study.against_kind) == (280, 1.0, AgainstKind.PHYSICIANS)
@@ -78,8 +66,7 @@ def test_what_cannot_be_done_is_refused_before_anything_is_judged(
 
 
 def test_a_judge_called_physicians_is_not_taken_for_them(run: Run) -> None:
-    run.judgments_file("exact").rename(run.judgments_file("physicians"))
-    lines = run.judgments_file("physicians").read_text(encoding="utf-8")
-    run.judgments_file("physicians").write_text(lines.replace('"exact"', '"physicians"'), encoding="utf-8")
+    renamed = [judgment.model_copy(update={"judge": "physicians"}) for judgment in run.judgments("exact")]
+    write_records(run.judgments_file("physicians"), renamed)
     with pytest.raises(InputError, match="would be taken for physicians"):
         validate(run, "contrary", against="physicians", options=ValidateOptions(settings=FEW))
