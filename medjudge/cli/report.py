@@ -101,7 +101,7 @@ def _print_report(report: "Report", as_json: bool) -> None:
         title = f"Usability rates by judge {board.judge}{which}, percent (95 % interval)"
         if few := few_answers_line(board.models):
             screen.print(few)
-        screen.print(leaderboard_table(board.models, title, status, board.columns))
+        screen.print(leaderboard_table(board.models, title, status, list(board.validation_status)))
         for table in subcategory_tables(board.models):
             screen.print(table)
         if truncated := truncated_line(board.truncated):

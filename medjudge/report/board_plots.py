@@ -31,7 +31,7 @@ def board_plots(board: Board, words: Words) -> list[Plot]:
 
 def rates_plot(board: Board, words: Words) -> Figure:
     """Rates overall and by category, a panel each, the best model on top; lines are 95 % intervals."""
-    parts = [name for name in board.scheme.columns if all(name in rates.parts for rates in board.models.values())]
+    parts = [name for name in board.validation_status if all(name in rates.parts for rates in board.models.values())]
     high, width, names = _ROW * len(board.models), 1.55, 0.2 + _LETTER * _longest(board.models)
     rows = -(-len(parts) // 3)
 

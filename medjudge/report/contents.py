@@ -1,7 +1,7 @@
 """The records of a run that a report reads, once for all of its parts."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,10 +68,20 @@ def read_contents(run: Run, judge: str | None = None) -> Contents:
     )
 
 
-def distinct_run_names(runs: Sequence[Run]) -> list[str]:
-    """The runs' names; where two are called the same, with as many folders above as distinguish them."""
+def read_runs(runs: Sequence[Run], judges: Sequence[str] = ()) -> list[Contents]:
+    """Reads run folders, each under a name that no other has: with as many folders above as distinguish them.
+
+    Args:
+        judges: Whose judgments to read of each run; those of all judges unless given.
+
+    Raises:
+        InputError: A record breaks a rule.
+    """
     paths = [run.path.resolve() for run in runs]
-    return [_name_among(path, [other for other in paths if other != path]) for path in paths]
+    return [
+        read_contents(run, judge)._replace(name=_name_among(path, [other for other in paths if other != path]))
+        for run, path, judge in zip_longest(runs, paths, judges)
+    ]
 
 
 def _name_among(path: Path, others: Sequence[Path]) -> str:
@@ -80,20 +90,6 @@ def _name_among(path: Path, others: Sequence[Path]) -> str:
         if all(other.parts[-length:] != parts[-length:] for other in others):
             return "/".join(parts[-length:])
     return str(path)
-
-
-def distinct_model_names(names: Sequence[str], models: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The names of the models of several runs on one leaderboard; a model of several runs carries its run's name.
-
-    Args:
-        names: The runs' names, as `distinct_run_names` gives them.
-        models: Each run's models.
-    """
-    runs_of = Counter(model for models_of_run in models for model in set(models_of_run))
-    return [
-        [f"{name}/{model}" if runs_of[model] > 1 else model for model in models_of_run]
-        for name, models_of_run in zip(names, models, strict=True)
-    ]
 
 
 class Effort(NamedTuple):

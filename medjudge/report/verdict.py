@@ -73,9 +73,8 @@ def other_orders(board: Board, boards: Sequence[Board], words: Words) -> list[Ma
     """A sentence for each other judge of the same runs that orders models otherwise."""
     said = []
     for other in boards:
-        if other is board or (other.benchmark, other.runs) != (board.benchmark, board.runs):
-            continue
-        pairs = _opposite(board.models, other.models)
+        same_runs = [run.path for run in other.judged] == [run.path for run in board.judged]
+        pairs = _opposite(board.models, other.models) if same_runs else []
         if not pairs:
             continue
         first, second = pairs[0]
