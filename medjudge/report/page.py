@@ -19,7 +19,7 @@ from medjudge.report.contents import Contents, read_contents, read_runs
 from medjudge.report.sections import UNITS, JudgePart, item_section, judge_part, provenance
 from medjudge.report.sources import Source, print_style, source_of
 from medjudge.report.tables import Kind, rates_csv
-from medjudge.report.verdict import SPOILED, Banner, banner, other_orders, verdict
+from medjudge.report.verdict import SPOILED, banner, other_orders, verdict
 from medjudge.report.words import Words, environment, inline
 from medjudge.statistics.estimates import FEWEST_FOR_INTERVAL
 from medjudge.store import Run
@@ -52,7 +52,7 @@ class ShownBoard(NamedTuple):
     board: Board
     title: str
     verdict: list[Markup]
-    banner: Banner
+    banner: Markup
     parts: list[JudgePart]
     csv: dict[Kind, str]
 
@@ -162,9 +162,10 @@ def _boards(all_parts: Sequence[JudgePart], words: Words) -> list[Panel]:
         said = verdict(board, studies, words, has_scores=any(part.run.scores for part in parts))
         kinds: tuple[Kind, ...] = ("leaderboard", "subcategories")
         csv = {kind: rates_csv(board.judged, [kind]) for kind in kinds}
-        statuses = banner(board.validation_status, words)
-        whole = ShownBoard(board, title, [*said, *other_orders(board, boards, words)], statuses, parts, csv)
-        shown.append((whole, source_of([part.run for part in parts], board.judge, statuses.state)))
+        line = banner(board.validation_status, words)
+        whole = ShownBoard(board, title, [*said, *other_orders(board, boards, words)], line, parts, csv)
+        state = board.validation_status["OP"].state
+        shown.append((whole, source_of([part.run for part in parts], board.judge, state)))
     return _panels("board", shown)
 
 

@@ -105,9 +105,8 @@ def agreement_plot(study: Study, words: Words = _ENGLISH) -> Plot | None:
         [name, part["n"]["value"], *(_in_percent(part["usable_agreement"][end]) for end in ("value", "low", "high"))]
         for name, part in rows
     ]
-    if reference is None:
-        alt = words.plain("{title}. By category, with 95 % intervals", title=title)
-    else:
+    alt = words.plain("{title}. By category, with 95 % intervals", title=title)
+    if reference is not None:
         alt = words.plain(
             "{title}. By category, with 95 % intervals and {judge}'s agreement", title=title, judge=reference.judge
         )

@@ -13,6 +13,7 @@ from medjudge.records import Judgment, PhysicianScore
 from medjudge.report.boards import JudgedRun, answer_link
 from medjudge.report.changes import Changes, changes
 from medjudge.report.contents import Contents, RunEffort, effort
+from medjudge.report.verdict import named_checks
 from medjudge.report.words import Words, code
 from medjudge.rounds import binding_by_answer, level_of, scored_rounds
 from medjudge.scale import USABLE_FROM, consensus
@@ -185,17 +186,24 @@ def _usability(studies: Sequence[Study]) -> Usability | None:
 
 
 def _shown(study: Study, words: Words) -> ShownStudy:
+    """A study with its plots as `data:` addresses: None where matplotlib, an extra, is missing."""
+    drawn = None
+    if find_spec("matplotlib") is not None:
+        from medjudge.report.drawing import in_page
+        from medjudge.report.plots import plots
+
+        drawn = [in_page(plot) for plot in plots(study, words)]
     two = first_of_two(study.ranking, study.against) if study.ranking else None
-    return ShownStudy(study, _verdict(study.gate, words), _plots(study, words), two)
+    return ShownStudy(study, _verdict(study.gate, words), drawn, two)
 
 
 def _verdict(gate: GateResult, words: Words) -> Markup:
     """The gate in one sentence."""
-    failed = [words.known(check.check) for check in gate.in_state(CheckState.FAILED)]
-    counts = {"total": len(gate.checks), "inconclusive": len(gate.in_state(CheckState.INCONCLUSIVE))}
+    failed, open_checks = gate.in_state(CheckState.FAILED), gate.in_state(CheckState.INCONCLUSIVE)
+    counts = {"total": len(gate.checks), "inconclusive": len(open_checks), "failed": len(failed)}
+    if gate.passed and gate.usual:
+        return words("The gate is passed: all {total} checks hold on these scores.", **counts)
     if gate.passed:
-        if gate.usual:
-            return words("The gate is passed: all {total} checks hold on these scores.", **counts)
         return words("A custom gate is passed, not the default one: all {total} checks hold.", **counts)
     if not failed:
         return words(
@@ -203,27 +211,16 @@ def _verdict(gate: GateResult, words: Words) -> Markup:
             "scores.",
             **counts,
         )
-    named = "; ".join(map(str, failed[:_NAMED]))
-    if len(failed) > _NAMED:
-        named = words("{named}; and {n} more", named=named, n=len(failed) - _NAMED)
-    values = {**counts, "named": named, "failed": len(failed)}
+    named = named_checks(failed, _NAMED, words)
     if len(failed) == 1:
-        sentence = words("The gate is failed: {failed} of {total} checks does not hold ({named}).", **values)
+        sentence = words(
+            "The gate is failed: {failed} of {total} checks does not hold ({named}).", **counts, named=named
+        )
     else:
-        sentence = words("The gate is failed: {failed} of {total} checks do not hold ({named}).", **values)
-    if not counts["inconclusive"]:
+        sentence = words("The gate is failed: {failed} of {total} checks do not hold ({named}).", **counts, named=named)
+    if not open_checks:
         return sentence
     return words.sentences(sentence, words("{inconclusive} cannot be decided by these scores.", **counts))
-
-
-def _plots(study: Study, words: Words) -> list[dict[str, str]] | None:
-    """Images as `data:` addresses, with their numbers as JSON; None where matplotlib, an extra, is missing."""
-    if find_spec("matplotlib") is None:
-        return None
-    from medjudge.report.drawing import in_page
-    from medjudge.report.plots import plots
-
-    return [in_page(plot) for plot in plots(study, words)]
 
 
 # --- Where judge and physicians differ ------------------------------------------------------------------------------

@@ -27,16 +27,13 @@ _MODELS_ACROSS = 5
 """Columns of a table with a column a model: as many as a page takes."""
 _NONE = "–"
 
-Mark = Literal["", "best", "tied"]
-"""The best of its column; or not shown to be worse than the best."""
-
 
 class Cell(NamedTuple):
-    """A value with its interval."""
+    """A value with its interval; the mark is `best` in its column, or `tied`, not shown to be worse than the best."""
 
     text: str
     interval: str = ""
-    mark: Mark = ""
+    mark: str = ""
 
 
 class Table(NamedTuple):
@@ -193,14 +190,16 @@ def _subcategories(board: Board) -> Iterator[Table]:
                     "subcategories",
                     f"{category} by subcategory, usability rates in percent (95 % interval), {_of(board.judged)}",
                     ["Subcategory", "questions", *across],
-                    [_subcategory(name, [rates.get(name) for rates in rates_of_models]) for name in names],
+                    [
+                        [
+                            Cell(name),
+                            Cell(str(next(rates[name].questions for rates in rates_of_models if name in rates))),
+                            *(_rate(rates.get(name)) for rates in rates_of_models),
+                        ]
+                        for name in names
+                    ],
                     [],
                 )
-
-
-def _subcategory(name: str, rates: Sequence[Rate | None]) -> list[Cell]:
-    questions = next(rate.questions for rate in rates if rate is not None)
-    return [Cell(name), Cell(str(questions)), *[_rate(rate) for rate in rates]]
 
 
 def _agreement(run: JudgedRun, study: Study) -> Table:
@@ -239,16 +238,12 @@ def _column(board: Board, part: str) -> list[Cell]:
     best = max((rate.rate for rate in rates.values() if rate and rate.rate is not None), default=None)
     cells = []
     for name, rate in rates.items():
-        mark: Mark = ""
-        if rate is not None and rate.rate is not None and rate.rate == best:
-            mark = "best"
-        elif name in differences and differences[name].tie:
-            mark = "tied"
-        cells.append(_rate(rate, mark))
+        tied = name in differences and differences[name].tie
+        cells.append(_rate(rate, "best" if rate and rate.rate == best else "tied" if tied else ""))
     return cells
 
 
-def _rate(rate: Rate | None, mark: Mark = "") -> Cell:
+def _rate(rate: Rate | None, mark: str = "") -> Cell:
     if rate is None or rate.rate is None:
         return Cell(_NONE)
     if rate.mostly_unanswered:
@@ -310,6 +305,10 @@ _SPECIAL_TO_LATEX = re.compile(r"-(?=-)|'(?=')|[&%$#_{}\\~^<>|`\[*–−†]")
 
 def _latex(table: Table, number: int) -> str:
     columns = "l" + "r" * (len(table.header) - 1)
+    notes = []
+    if table.notes:
+        notes = ["\\par\\smallskip", "\\begin{minipage}{\\linewidth}\\footnotesize"]
+        notes += ["\\\\\n".join(_latex_text(note) for note in table.notes), "\\end{minipage}"]
     lines = [
         "\\begin{table}",
         "\\centering",
@@ -322,19 +321,11 @@ def _latex(table: Table, number: int) -> str:
         *[line for row in table.rows for line in _latex_row(row)],
         "\\bottomrule",
         "\\end{tabular}",
-        *_latex_notes(table.notes),
+        *notes,
         "\\end{table}",
         "",
     ]
     return "\n".join(lines)
-
-
-def _latex_notes(notes: Sequence[str]) -> Iterator[str]:
-    if notes:
-        yield "\\par\\smallskip"
-        yield "\\begin{minipage}{\\linewidth}\\footnotesize"
-        yield "\\\\\n".join(_latex_text(note) for note in notes)
-        yield "\\end{minipage}"
 
 
 def _latex_row(row: Sequence[Cell]) -> Iterator[str]:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
-from typing import Any, NamedTuple
+from typing import Any
 
 from medjudge.errors import InputError
-from medjudge.files import write_json, write_whole
+from medjudge.files import write_json
 from medjudge.judge.pairs import compared_by
 from medjudge.judge.panel import PanelRecord, read_panel_record
 from medjudge.report.boards import Board, JudgedRun, judged_runs, leaderboards
@@ -163,16 +163,9 @@ def _judged(runs: Sequence[Run], judge: str | None) -> list[JudgedRun]:
     return judged_runs(read_runs(runs, judges))
 
 
-class TableText(NamedTuple):
-    """Tables for a paper, and the notes for which their format has no place."""
-
-    text: str
-    notes: tuple[str, ...] = ()
-
-
 def tables_for_papers(
     runs: Sequence[Path | str], format: str, kinds: Sequence[Kind] = (), judge: str | None = None
-) -> TableText:
+) -> tuple[str, list[str]]:
     """Tables of the judges' scores in the paper's layout; `scores.json` of each run is written, too.
 
     Args:
@@ -180,6 +173,9 @@ def tables_for_papers(
         format: csv, latex or markdown.
         kinds: Which tables; all that the format holds unless given.
         judge: Whose judgments; of each run the last one that judged unless given.
+
+    Returns:
+        The text, and the notes for which its format has no place.
 
     Raises:
         InputError: Agreement is asked for and no judge is validated, or one CSV is to hold tables of different columns.
@@ -193,11 +189,6 @@ def tables_for_papers(
             f"`medjudge validate {quote(str(judged[0].path))} --judge {quote(judged[0].judge)}`"
         )
     if format != "csv":
-        return TableText({"latex": latex, "markdown": markdown}[format](judged, kinds))
+        return {"latex": latex, "markdown": markdown}[format](judged, kinds), []
     text = agreement_csv(judged) if "agreement" in kinds else rates_csv(judged, kinds)
-    return TableText(text, tuple(dict.fromkeys(note for run in judged for note in run.notes)))
-
-
-def save_tables(tables: TableText, file: Path) -> None:
-    """Writes tables into a file, as a whole or not at all."""
-    write_whole(file, tables.text)
+    return text, list(dict.fromkeys(note for run in judged for note in run.notes))
