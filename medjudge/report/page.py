@@ -98,10 +98,10 @@ def report_page(runs: Sequence[Run], language: str = "en", since: Run | None = N
     checked = _panels(
         "items",
         (
-            (item_section(run.run, study), source_of([run], judge))
+            (item_section(run.run, of_items), source_of([run], judge))
             for run in contents
             for judge in judges_of_items(run.run)
-            if (study := read_item_study(run.run, judge)) is not None
+            if (of_items := read_item_study(run.run, judge)) is not None
         ),
     )
     sources = {"report": source_of(contents)}

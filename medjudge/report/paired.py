@@ -72,8 +72,9 @@ def paired_differences(
             most = wilson(0, clusters).high
             low, high = max(-1.0, value - most), min(1.0, value + most)
         tie = clusters < FEWEST_CONVERSATIONS or bool(low <= 0 <= high)
-        ends = (100 * float(low), 100 * float(high)) if clusters >= FEWEST_FOR_INTERVAL else (None, None)
-        differences.append(Difference(100 * float(value), *ends, tie))
+        known = clusters >= FEWEST_FOR_INTERVAL
+        ends = [100 * float(end) if known else None for end in (low, high)]
+        differences.append(Difference(100 * float(value), ends[0], ends[1], tie))
     return differences
 
 

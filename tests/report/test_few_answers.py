@@ -54,7 +54,7 @@ def test_most_questions_without_an_answer_come_first_and_make_no_rate(run: Run) 
     row = next(line.split() for line in screen.getvalue().splitlines() if line.startswith("few"))
     assert row[1:4] == ["7", "of", "12"]
     assert "19.4" not in screen.getvalue()
-    text = tables_for_papers([run.path], "markdown").text
+    text = tables_for_papers([run.path], "markdown")[0]
     assert "| few | 7 of 12 |" in text
     assert said.split(" ")[0] in text
     page = text_of(report_page([run]))

@@ -107,7 +107,7 @@ def test_columns_are_sorted_by_number_and_by_name(run, open_report) -> None:
 
 def rates_of(run: Run, judge: str, kind: Kind) -> str:
     """What `medjudge report --format csv --table KIND --judge JUDGE` prints."""
-    return tables_for_papers([run.path], "csv", [kind], judge).text
+    return tables_for_papers([run.path], "csv", [kind], judge)[0]
 
 
 @pytest.fixture
