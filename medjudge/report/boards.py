@@ -17,7 +17,7 @@ from medjudge.validation.status import ValidationState, ValidationStatus
 from medjudge.validation.usability import Coverage, ModelUsability, best_first, coverage, score_models, usable_table
 from medjudge.validation.validations import statuses_in
 
-_WORST_FIRST = (
+_WORST = (  # the worst first
     ValidationState.FAILED,
     ValidationState.STALE,
     ValidationState.INCONCLUSIVE,
@@ -207,16 +207,13 @@ def _board(judged: list[JudgedRun]) -> Board:
         models,
         usable,
         ties(questions, usable) if any(rates.overall.rate is not None for rates in models.values()) else {},
-        _worst([run.validation_status for run in judged]),
+        # Where several runs validated the judge against physicians, the worst counts.
+        {
+            column: min(
+                (run.validation_status[column] for run in judged), key=lambda status: _WORST.index(status.state)
+            )
+            for column in judged[0].validation_status
+        },
         Coverage(sum(count.answers for count in counts), sum(count.unscored for count in counts), dict(reasons)),
         conversations=len({question.group for question in questions}),
     )
-
-
-def _worst(by_run: Sequence[Mapping[str, ValidationStatus]]) -> dict[str, ValidationStatus]:
-    """The status of one judge in several runs: where several validated it against physicians, the worst counts."""
-
-    def rank(status: ValidationStatus) -> int:
-        return _WORST_FIRST.index(status.state)
-
-    return {column: min((statuses[column] for statuses in by_run), key=rank) for column in by_run[0]}

@@ -123,15 +123,17 @@ class RunEffort(NamedTuple):
 
 def effort(run: Contents, judge: str) -> RunEffort:
     """Gathers what a run took from its answers and its manifest."""
+
+    def seconds(kind: str, name: str) -> float | None:
+        return run.manifest.get(kind, {}).get(name, {}).get("seconds") or None
+
     answers = []
     for model in run.models:
         own = [answer for answer in run.answers if answer.model == model]
-        seconds = run.manifest.get("models", {}).get(model, {}).get("seconds") or None
         tokens_in, tokens_out = _mean(answer.tokens_in for answer in own), _mean(answer.tokens_out for answer in own)
-        answers.append(Effort(model, len(own), tokens_in, tokens_out, seconds))
-    seconds = run.manifest.get("judges", {}).get(judge, {}).get("seconds") or None
-    spending = run.manifest.get("spending") or {}
-    return RunEffort(answers, Effort(judge, len(run.judgments[judge]), None, None, seconds), spending.get("usd"))
+        answers.append(Effort(model, len(own), tokens_in, tokens_out, seconds("models", model)))
+    judgments = Effort(judge, len(run.judgments[judge]), None, None, seconds("judges", judge))
+    return RunEffort(answers, judgments, (run.manifest.get("spending") or {}).get("usd"))
 
 
 def _mean(counts: Iterable[int | None]) -> float | None:

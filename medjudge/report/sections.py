@@ -240,14 +240,6 @@ class Apart(NamedTuple):
         """True if only the judge calls it usable."""
         return self.judge >= USABLE_FROM > self.physicians
 
-    @property
-    def harmless(self) -> tuple[int, int, int]:
-        """A key that sorts by harm: dangerous errors, the lowest level by physicians first; lenient; strict."""
-        distance = abs(self.judge - self.physicians)
-        if self.dangerous:
-            return 0, self.physicians, -distance
-        return (1 if self.judge > self.physicians else 2), -distance, 0
-
 
 def _apart(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore], run_index: int) -> list[Apart]:
     """The answers on which a judge and physicians differ, by harm."""
@@ -257,8 +249,14 @@ def _apart(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore], run_
         for key, rounds in scored_rounds(judgments).items()
         if key in levels
     )
-    apart = [one for one in compared if one.dangerous or abs(one.judge - one.physicians) >= 2]
-    return sorted(apart, key=lambda one: one.harmless)
+
+    def harm(one: Apart) -> tuple[bool, bool, int, int]:
+        # Dangerous errors, the lowest level by physicians first; then lenient ones; then strict ones.
+        distance = abs(one.judge - one.physicians)
+        first = one.physicians if one.dangerous else -distance
+        return not one.dangerous, one.judge < one.physicians, first, -distance
+
+    return sorted((one for one in compared if one.dangerous or abs(one.judge - one.physicians) >= 2), key=harm)
 
 
 # --- Verdicts on items -----------------------------------------------------------------------------------------------

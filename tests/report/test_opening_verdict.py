@@ -45,12 +45,10 @@ def board(run: Run) -> Board:
     """The sample's five models by one judge: `model-a` is always usable, the others less and less often."""
     draw = np.random.default_rng(1)
     shares = {"model-a": 1.0, "model-b": 0.6, "model-c": 0.5, "model-d": 0.4, "model-e": 0.3}
-    judgments = [
-        Judgment(
-            question_id=a.question_id, model=a.model, judge="gpt", score=5 if draw.random() < shares[a.model] else 2
-        )
-        for a in run.answers()
-    ]
+    judgments = []
+    for answer in run.answers():
+        score = 5 if draw.random() < shares[answer.model] else 2
+        judgments.append(Judgment(question_id=answer.question_id, model=answer.model, judge="gpt", score=score))
     write_records(run.judgments_file("gpt"), judgments)
     return next(one for one in leaderboards(judged_runs([read_contents(run)])) if one.judge == "gpt")
 
