@@ -11,7 +11,7 @@ from medjudge.cli.options import flags, option
 from medjudge.errors import InputError, notify
 
 if TYPE_CHECKING:
-    from medjudge.workflows.report import Report, TableText
+    from medjudge.workflows.report import Report
 
 _TABLES = "Tables for papers"
 
@@ -60,38 +60,46 @@ def report(options: ReportOptions) -> None:
         )
     if out is not None and out.is_dir():
         raise InputError(f"--out {out}: is a folder; name the file in it that is to be written")
-    from medjudge.workflows.report import tables_for_papers, write_report
-
-    runs, judge, language = options.runs, options.judge, options.language
     if format is not None:
-        kinds: Any = [table.value for table in options.tables or []]
-        _write_tables(tables_for_papers(runs, format, kinds, judge), out)
-    else:
-        report = write_report(runs, judge=judge, html=html, plots=options.plots, language=language, since=options.since)
-        _print_report(report, options.as_json)
+        _write_tables(options, format)
+        return
+    from medjudge.workflows.report import write_report
+
+    written = write_report(
+        options.runs,
+        judge=options.judge,
+        html=html,
+        plots=options.plots,
+        language=options.language,
+        since=options.since,
+    )
+    _print_report(written, options.as_json)
 
 
-def _write_tables(tables: "TableText", out: Path | None) -> None:
-    from medjudge.workflows.report import save_tables
+def _write_tables(options: ReportOptions, format: str) -> None:
+    from medjudge.files import write_whole
+    from medjudge.workflows.report import tables_for_papers
 
-    for note in tables.notes:
+    kinds: Any = [table.value for table in options.tables or []]
+    text, notes = tables_for_papers(options.runs, format, kinds, options.judge)
+    for note in notes:
         notify(note)
-    if out is None:
+    if options.out is None:
         # As bytes: CSV keeps its line ends, and Chinese its characters, whatever the terminal is set to.
-        sys.stdout.buffer.write(tables.text.encode())
+        sys.stdout.buffer.write(text.encode())
     else:
-        save_tables(tables, out)
-        print(out)
+        write_whole(options.out, text)
+        print(options.out)
 
 
 def _print_report(report: "Report", as_json: bool) -> None:
     from medjudge.cli.output import console, leaderboard_table, print_json, subcategory_tables
+    from medjudge.report.verdict import few_answers_line
+    from medjudge.validation.usability import truncated_line
 
     if as_json:
         print_json(report.as_json())
         return
-    from medjudge.report.verdict import few_answers_line
-    from medjudge.validation.usability import truncated_line
 
     screen = console(as_json)
     for board in report.leaderboards:
@@ -101,7 +109,7 @@ def _print_report(report: "Report", as_json: bool) -> None:
         title = f"Usability rates by judge {board.judge}{which}, percent (95 % interval)"
         if few := few_answers_line(board.models):
             screen.print(few)
-        screen.print(leaderboard_table(board.models, title, status, board.columns))
+        screen.print(leaderboard_table(board.models, title, status, list(board.validation_status)))
         for table in subcategory_tables(board.models):
             screen.print(table)
         if truncated := truncated_line(board.truncated):

@@ -23,15 +23,12 @@ def board_plots(board: Board, words: Words) -> list[Plot]:
     """The plots of a leaderboard, and none where it has no model."""
     if not board.models:
         return []
-    plots = [Plot("rates", rates_plot(board, words), _rates_title(board, words))]
-    if board.subcategories:
-        plots.append(Plot("subcategories", subcategories_plot(board, words), _subcategories_title(board, words)))
-    return plots
+    return [rates_plot(board, words), *([subcategories_plot(board, words)] if board.subcategories else [])]
 
 
-def rates_plot(board: Board, words: Words) -> Figure:
+def rates_plot(board: Board, words: Words) -> Plot:
     """Rates overall and by category, a panel each, the best model on top; lines are 95 % intervals."""
-    parts = [name for name in board.scheme.columns if all(name in rates.parts for rates in board.models.values())]
+    parts = [name for name in board.validation_status if all(name in rates.parts for rates in board.models.values())]
     high, width, names = _ROW * len(board.models), 1.55, 0.2 + _LETTER * _longest(board.models)
     rows = -(-len(parts) // 3)
 
@@ -43,7 +40,8 @@ def rates_plot(board: Board, words: Words) -> Figure:
             _bars(axes, board, part, across == 0, words)
             axes.set_title(f"{part}, %", loc="left", fontsize=9, color=INK)
 
-    return drawn(_rates_title(board, words), rows * (high + 0.6), draw, names + 3 * (width + 0.25))
+    title = _rates_title(board, words)
+    return Plot("rates", drawn(title, rows * (high + 0.6), draw, names + 3 * (width + 0.25)), title)
 
 
 def _longest(names: Iterable[str]) -> int:
@@ -87,7 +85,7 @@ def _rates_title(board: Board, words: Words) -> str:
     )
 
 
-def subcategories_plot(board: Board, words: Words) -> Figure:
+def subcategories_plot(board: Board, words: Words) -> Plot:
     """Rates by subcategory (rows) and model (columns), in percent."""
     models, rows = list(board.models), board.subcategories
     left, cell, head = 2.4, 0.42, 0.3 + 0.85 * _LETTER * _longest(models)
@@ -107,9 +105,6 @@ def subcategories_plot(board: Board, words: Words) -> Figure:
         axes.xaxis.tick_top()
         heat_map(axes, len(rows), len(models))
 
-    return drawn(_subcategories_title(board, words), high + head + 0.1, draw, width)
-
-
-def _subcategories_title(board: Board, words: Words) -> str:
     judge = label(board.judge, 28)
-    return words.plain("Usability rates by subcategory, percent of questions, by judge {judge}", judge=judge)
+    title = words.plain("Usability rates by subcategory, percent of questions, by judge {judge}", judge=judge)
+    return Plot("subcategories", drawn(title, high + head + 0.1, draw, width), title)

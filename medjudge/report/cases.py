@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from markdown_it.token import Token
 
 from medjudge.judge.items import item_judgments
-from medjudge.records import AgreedScore, Answer, AnswerKey, Judgment, PhysicianScore, Question
+from medjudge.records import AgreedScore, Answer, AnswerKey, Judgment, PhysicianScore
 from medjudge.report.contents import Contents
 from medjudge.rounds import binding_by_answer, level_of, mean_probabilities, raters_of, scored_rounds
 from medjudge.scale import USABLE_FROM, consensus
@@ -36,61 +36,51 @@ def cases(run: Contents) -> Cases:
     names the first row of each. Texts are those of `with_rendering`.
     """
     order = {question.id: position for position, question in enumerate(run.questions)}
-    models = run.models
-    rank = {model: position for position, model in enumerate(models)}
+    rank = {model: position for position, model in enumerate(run.models)}
     answers = sorted(
         (answer for answer in run.answers if answer.question_id in order),
         key=lambda answer: (order[answer.question_id], rank[answer.model], answer.sample),
     )
-    judges = list(run.judgments)
-    scores_by_answer: dict[AnswerKey, list[PhysicianScore]] = {}
-    for score in run.scores:
-        scores_by_answer.setdefault(score.answer_key, []).append(score)
     binding = binding_by_answer(run.scores)
-    judgments_by_answer: dict[AnswerKey, list[list[Any]]] = {}
+    blocks = list(_blocks(_rows(run, answers)))
+    ends = list(accumulate(len(block) for block in blocks))
+    names = ("id", "category", "subcategory", "scene", "difficulty", "language", "group", "round")
+    overview = {
+        "name": run.name,
+        "against": run.against_kind,
+        "models": run.models,
+        "judges": [_judge(run, judge, answers, order) for judge in run.judgments],
+        "raters": raters_of(run.scores),
+        "questions": {name: [getattr(question, name) for question in run.questions] for name in names},
+        "question": [order[answer.question_id] for answer in answers],
+        "model": [rank[answer.model] for answer in answers],
+        "sample": [answer.sample for answer in answers],
+        "physicians": [
+            consensus(score.level for score in binding[answer.key]) if answer.key in binding else None
+            for answer in answers
+        ],
+        "harm": [int(_harmful(binding.get(answer.key, []))) for answer in answers],
+        "starts": [0, *ends][: len(blocks)],
+    }
+    texts = [
+        [with_rendering(text) for text in (question.prompt, question.reference, question.checklist)]
+        for question in run.questions
+    ]
+    return Cases(overview, texts, blocks)
+
+
+def _rows(run: Contents, answers: Sequence[Answer]) -> Iterator[list[Any]]:
+    """The rows of the blocks."""
+    scores: dict[AnswerKey, list[list[Any]]] = {}
+    for score in run.scores:
+        scores.setdefault(score.answer_key, []).append(_score(score))
+    judged: dict[AnswerKey, list[list[Any]]] = {}
     for place, judgments in enumerate(run.judgments.values()):
         for judgment in judgments:
-            judgments_by_answer.setdefault(judgment.answer_key, []).append(_judgment(place, judgment))
-    rows = (
-        [
-            with_rendering(answer.text),
-            answer.finish_reason,
-            judgments_by_answer.get(answer.key, []),
-            [_score(score) for score in scores_by_answer.get(answer.key, [])],
-        ]
-        for answer in answers
-    )
-    blocks = list(_blocks(rows))
-    ends = list(accumulate(len(block) for block in blocks))
-    return Cases(
-        overview={
-            "name": run.name,
-            "against": run.against_kind,
-            "models": models,
-            "judges": [_judge(run, judge, answers, order) for judge in judges],
-            "raters": raters_of(run.scores),
-            "questions": _questions(run.questions),
-            "question": [order[answer.question_id] for answer in answers],
-            "model": [rank[answer.model] for answer in answers],
-            "sample": [answer.sample for answer in answers],
-            "physicians": [
-                consensus(score.level for score in binding[answer.key]) if answer.key in binding else None
-                for answer in answers
-            ],
-            "harm": [int(_harmful(binding.get(answer.key, []))) for answer in answers],
-            "starts": [0, *ends][: len(blocks)],
-        },
-        texts=[
-            [with_rendering(text) for text in (question.prompt, question.reference, question.checklist)]
-            for question in run.questions
-        ],
-        blocks=blocks,
-    )
-
-
-def _questions(questions: Sequence[Question]) -> dict[str, list[Any]]:
-    names = ("id", "category", "subcategory", "scene", "difficulty", "language", "group", "round")
-    return {name: [getattr(question, name) for question in questions] for name in names}
+            judged.setdefault(judgment.answer_key, []).append(_judgment(place, judgment))
+    for answer in answers:
+        said = with_rendering(answer.text)
+        yield [said, answer.finish_reason, judged.get(answer.key, []), scores.get(answer.key, [])]
 
 
 def _judge(run: Contents, judge: str, answers: Sequence[Answer], order: Mapping[str, int]) -> dict[str, Any]:
@@ -145,17 +135,8 @@ def _judgment(place: int, judgment: Judgment) -> list[Any]:
     # The reply as it came is of use where nothing could be read from it.
     unread = judgment.raw if judgment.error else None
     cut = [judgment.answer_tokens_cut, judgment.context_tokens_cut]
-    return [
-        place,
-        judgment.round,
-        judgment.score,
-        expected,
-        probabilities,
-        judgment.rationale,
-        judgment.error,
-        unread,
-        cut,
-    ]
+    said = [judgment.rationale, judgment.error, unread]
+    return [place, judgment.round, judgment.score, expected, probabilities, *said, cut]
 
 
 def _score(score: PhysicianScore) -> list[Any]:

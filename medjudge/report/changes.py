@@ -6,9 +6,9 @@ import numpy as np
 
 from medjudge.errors import InputError
 from medjudge.records import AnswerKey
+from medjudge.report.boards import JudgedRun, answer_link
 from medjudge.report.contents import Contents
-from medjudge.report.paired import Difference, conversations, mean_levels, paired_difference
-from medjudge.report.sections import answer_link
+from medjudge.report.paired import Difference, conversations, mean_levels, paired_differences
 from medjudge.validation.usability import usable_table
 
 _LISTED = 30
@@ -36,14 +36,13 @@ class Flip(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """Changes since the run `since`, by `judge`, on `questions` questions.
+    """Changes since the run `since`, on `questions` questions.
 
     `left_out` questions are in one of the runs only, or with another text. `judge_changed` where the judge's files are
     others than before, so that a difference may be the judge's. `flips` lists the largest changes, of `all_flips`.
     """
 
     since: str
-    judge: str
     questions: int
     left_out: int
     judge_changed: bool
@@ -54,15 +53,16 @@ class Changes(NamedTuple):
     all_flips: int
 
 
-def changes(new: Contents, old: Contents, judge: str, run_index: int) -> Changes | None:
+def changes(new: Contents, old: Contents, judged: JudgedRun) -> Changes | None:
     """Compares a run with an earlier one; None where this judge did not judge the earlier one.
 
     Args:
-        run_index: The new run's position on the page, for links to its answers.
+        judged: The new run as this judge saw it.
 
     Raises:
         InputError: The runs have no question in common.
     """
+    judge = judged.judge
     if judge not in old.judgments:
         return None
     texts = {question.id: question.prompt for question in old.questions}
@@ -72,30 +72,34 @@ def changes(new: Contents, old: Contents, judge: str, run_index: int) -> Changes
             f"--since {old.run.path}: has no question in common with {new.run.path}; name a run of the same benchmark"
         )
     models = [model for model in new.models if model in old.models]
-    usable_before, usable = (usable_table(common, run.judgments[judge], models) for run in (old, new))
-    before, now = (mean_levels(common, run.judgments[judge], models) for run in (old, new))
-    groups = conversations(common)
-    flips = []
-    for row, model in enumerate(models):
-        for column in np.flatnonzero(usable_before[row] != usable[row]):
-            link = answer_link(run_index, AnswerKey(common[column].id, model, 0))
-            levels = _level(before[row, column]), _level(now[row, column])
-            flips.append(Flip(common[column].id, model, *levels, link))
+    before, now = (usable_table(common, run.judgments[judge], models) for run in (old, new))
+    level_before, level_now = (mean_levels(common, run.judgments[judge], models) for run in (old, new))
+    flips = [
+        Flip(
+            common[column].id,
+            models[row],
+            _level(level_before[row, column]),
+            _level(level_now[row, column]),
+            answer_link(judged.place, AnswerKey(common[column].id, models[row], 0)),
+        )
+        for row, column in np.argwhere(before != now)
+    ]
     flips.sort(key=lambda flip: -abs((flip.now or 0) - (flip.before or 0)))
+    differences = paired_differences(now, before, conversations(common)) if models else []
+    old_sha256, new_sha256 = (run.manifest.get("judges", {}).get(judge, {}).get("sha256") for run in (old, new))
     return Changes(
         since=old.name,
-        judge=judge,
         questions=len(common),
         left_out=len({question.id for question in (*new.questions, *old.questions)}) - len(common),
-        judge_changed=_sha256(new, judge) != _sha256(old, judge),
+        judge_changed=old_sha256 != new_sha256,
         models=[
             ModelChange(
                 model,
-                before=100 * float(usable_before[row].mean()),
-                now=100 * float(usable[row].mean()),
-                difference=paired_difference(usable[row], usable_before[row], groups),
-                gained=int((usable[row] & ~usable_before[row]).sum()),
-                lost=int((~usable[row] & usable_before[row]).sum()),
+                before=100 * float(before[row].mean()),
+                now=100 * float(now[row].mean()),
+                difference=differences[row],
+                gained=int((now[row] & ~before[row]).sum()),
+                lost=int((before[row] & ~now[row]).sum()),
             )
             for row, model in enumerate(models)
         ],
@@ -108,8 +112,3 @@ def changes(new: Contents, old: Contents, judge: str, run_index: int) -> Changes
 
 def _level(mean: float) -> float | None:
     return None if np.isnan(mean) else float(mean)
-
-
-def _sha256(run: Contents, judge: str) -> str | None:
-    sha256: str | None = run.manifest.get("judges", {}).get(judge, {}).get("sha256")
-    return sha256

@@ -1,7 +1,7 @@
 """The records of a run that a report reads, once for all of its parts."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,10 +68,20 @@ def read_contents(run: Run, judge: str | None = None) -> Contents:
     )
 
 
-def distinct_run_names(runs: Sequence[Run]) -> list[str]:
-    """The runs' names; where two are called the same, with as many folders above as distinguish them."""
+def read_runs(runs: Sequence[Run], judges: Sequence[str] = ()) -> list[Contents]:
+    """Reads run folders, each under a name that no other has: with as many folders above as distinguish them.
+
+    Args:
+        judges: Whose judgments to read of each run; those of all judges unless given.
+
+    Raises:
+        InputError: A record breaks a rule.
+    """
     paths = [run.path.resolve() for run in runs]
-    return [_name_among(path, [other for other in paths if other != path]) for path in paths]
+    return [
+        read_contents(run, judge)._replace(name=_name_among(path, [other for other in paths if other != path]))
+        for run, path, judge in zip_longest(runs, paths, judges)
+    ]
 
 
 def _name_among(path: Path, others: Sequence[Path]) -> str:
@@ -80,20 +90,6 @@ def _name_among(path: Path, others: Sequence[Path]) -> str:
         if all(other.parts[-length:] != parts[-length:] for other in others):
             return "/".join(parts[-length:])
     return str(path)
-
-
-def distinct_model_names(names: Sequence[str], models: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The names of the models of several runs on one leaderboard; a model of several runs carries its run's name.
-
-    Args:
-        names: The runs' names, as `distinct_run_names` gives them.
-        models: Each run's models.
-    """
-    runs_of = Counter(model for models_of_run in models for model in set(models_of_run))
-    return [
-        [f"{name}/{model}" if runs_of[model] > 1 else model for model in models_of_run]
-        for name, models_of_run in zip(names, models, strict=True)
-    ]
 
 
 class Effort(NamedTuple):
@@ -127,15 +123,17 @@ class RunEffort(NamedTuple):
 
 def effort(run: Contents, judge: str) -> RunEffort:
     """Gathers what a run took from its answers and its manifest."""
+
+    def seconds(kind: str, name: str) -> float | None:
+        return run.manifest.get(kind, {}).get(name, {}).get("seconds") or None
+
     answers = []
     for model in run.models:
         own = [answer for answer in run.answers if answer.model == model]
-        seconds = run.manifest.get("models", {}).get(model, {}).get("seconds") or None
         tokens_in, tokens_out = _mean(answer.tokens_in for answer in own), _mean(answer.tokens_out for answer in own)
-        answers.append(Effort(model, len(own), tokens_in, tokens_out, seconds))
-    seconds = run.manifest.get("judges", {}).get(judge, {}).get("seconds") or None
-    spending = run.manifest.get("spending") or {}
-    return RunEffort(answers, Effort(judge, len(run.judgments[judge]), None, None, seconds), spending.get("usd"))
+        answers.append(Effort(model, len(own), tokens_in, tokens_out, seconds("models", model)))
+    judgments = Effort(judge, len(run.judgments[judge]), None, None, seconds("judges", judge))
+    return RunEffort(answers, judgments, (run.manifest.get("spending") or {}).get("usd"))
 
 
 def _mean(counts: Iterable[int | None]) -> float | None:

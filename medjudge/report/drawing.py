@@ -126,7 +126,7 @@ def as_png(figure: Figure) -> bytes | None:
     if not _wide_fonts() and any(columns(text.get_text()) > len(text.get_text()) for text in figure.findobj(Text)):
         return None
     data = BytesIO()
-    with _style(), _families(figure, [*figure.findobj(Text)[0].get_fontfamily(), *_wide_fonts()]):
+    with _style():
         figure.savefig(data, format="png", dpi=200, metadata={"Software": None})
     return data.getvalue()
 
@@ -135,22 +135,11 @@ def as_png(figure: Figure) -> bytes | None:
 def _style() -> Iterator[None]:
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()  # whatever the user's own matplotlibrc says
-        matplotlib.rcParams.update(STYLE)
+        # What one font lacks is taken from the next family; a generic family is one font only.
+        matplotlib.rcParams.update({**STYLE, "font.family": [STYLE["font.family"], *_wide_fonts()]})
         # Of other scripts: the reader's fonts have what DejaVu lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
-
-
-@contextmanager
-def _families(figure: Figure, names: list[str]) -> Iterator[None]:
-    """For a while all texts of a figure take from the next font what one lacks; a generic family is one font only."""
-    texts = figure.findobj(Text)
-    before = [text.get_fontfamily() for text in texts]
-    for text in texts:
-        text.set_fontfamily(names)
-    yield
-    for text, family in zip(texts, before, strict=True):
-        text.set_fontfamily(family)
 
 
 @cache

@@ -3,7 +3,7 @@
 import gzip
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,22 +11,21 @@ from markupsafe import Markup
 
 from medjudge.errors import InputError
 from medjudge.files import write_whole
+from medjudge.judge.items import judges_of_items
 from medjudge.judge.pairs import compared_by
-from medjudge.report.boards import Board, leaderboards
+from medjudge.report.boards import Board, judged_runs, leaderboards
 from medjudge.report.cases import cases
-from medjudge.report.changes import Changes, changes
-from medjudge.report.contents import Contents, RunEffort, distinct_run_names, read_contents
-from medjudge.report.sections import item_sections, section
+from medjudge.report.contents import Contents, read_contents, read_runs
+from medjudge.report.sections import UNITS, JudgePart, item_section, judge_part, provenance
 from medjudge.report.sources import Source, print_style, source_of
 from medjudge.report.tables import Kind, rates_csv
-from medjudge.report.verdict import SPOILED, Banner, banner, other_orders, verdict
+from medjudge.report.verdict import SPOILED, banner, other_orders, verdict
 from medjudge.report.words import Words, environment, inline
 from medjudge.statistics.estimates import FEWEST_FOR_INTERVAL
 from medjudge.store import Run
-from medjudge.validation.comparison import PairStudy, read_pair_study
+from medjudge.validation.comparison import read_pair_study
+from medjudge.validation.items import read_item_study
 from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
-from medjudge.validation.usability import Coverage
-from medjudge.validation.validations import statuses_in
 
 _SCRIPTS = ("elements.js", "answers.js", "tables.js", "pictures.js", "answers_file.js", "theme.js", "views.js")
 _FEW_QUESTIONS = 5
@@ -35,21 +34,26 @@ _MOST_APART = 30
 """The most answers that are listed where a judge and physicians differ."""
 
 
+class Panel(NamedTuple):
+    """A part of the page that is seen, printed and exported by itself, with the origin of its numbers."""
+
+    id: str
+    shown: Any
+    source: Source
+
+
 class ShownBoard(NamedTuple):
     """A leaderboard with what the page says of it.
 
-    `title` tells it from the others: its judge, with its runs where the judge has several boards. `why` names the
-    reasons of unscored answers. `csv` holds its rates as `medjudge report --format csv` writes them.
+    `title` tells it from the others: its judge, with its runs where the judge has several boards. `parts` has one for
+    each of its runs. `csv` holds its rates as `medjudge report --format csv` writes them.
     """
 
-    id: str
-    title: str
     board: Board
+    title: str
     verdict: list[Markup]
-    banner: Banner
-    why: str
-    efforts: list[RunEffort]
-    changes: list[Changes]
+    banner: Markup
+    parts: list[JudgePart]
     csv: dict[Kind, str]
 
 
@@ -71,24 +75,38 @@ def report_page(runs: Sequence[Run], language: str = "en", since: Run | None = N
     Raises:
         InputError: A record of a run breaks a rule, or the earlier run has no question in common with one.
     """
-    contents = [read_contents(run) for run in runs]
-    cases_by_run = [cases(run) for run in contents]
-    words, names = Words(language), distinct_run_names(runs)
-    runs_shown = [section(run, position, words) for position, run in enumerate(contents)]
-    # In this order: an index of everything, then each run's questions and answers.
+    contents, words = read_runs(runs), Words(language)
+    parts = _parts(contents, words, None if since is None else read_contents(since))
+    boards = _boards(parts, words)
+    studies = _panels(
+        "study",
+        (
+            (study, source_of([part.run], part.judged.judge, part.judged.validation_status["OP"].state))
+            for part in parts
+            for study in part.studies
+        ),
+    )
+    comparisons = _panels(
+        "pairs",
+        (
+            (study, source_of([run], judge))
+            for run in contents
+            for judge in compared_by(run.run)
+            if (study := read_pair_study(run.run, judge)) is not None
+        ),
+    )
+    checked = _panels(
+        "items",
+        (
+            (item_section(run.run, of_items), source_of([run], judge))
+            for run in contents
+            for judge in judges_of_items(run.run)
+            if (of_items := read_item_study(run.run, judge)) is not None
+        ),
+    )
+    sources = {"report": source_of(contents)}
+    sources |= {panel.id: panel.source for panel in (*boards, *studies, *comparisons, *checked)}
     titles = {category.id: category.title_in(language) for run in contents for category in run.scheme.categories}
-    index = {
-        "categories": titles,
-        "texts": words.texts,
-        "runs": [run_cases.overview for run_cases in cases_by_run],
-    }
-    boards = _boards(leaderboards(contents), contents, runs_shown, names, words, _changes(contents, since))
-    studies, comparisons = _studies(runs_shown), _comparisons(runs, names)
-    checked = [(f"items-{number}", shown) for number, shown in enumerate(item_sections(runs, names))]
-    of_run = [(id, study.judge, name) for id, study, name in comparisons]
-    of_run += [(id, shown.study.judge, shown.run) for id, shown in checked]
-    sources = _sources(boards, studies, of_run, contents, names)
-    values = [index, *(block for run_cases in cases_by_run for block in (run_cases.texts, *run_cases.blocks))]
     return (
         environment(language)
         .get_template("page.html")
@@ -98,125 +116,64 @@ def report_page(runs: Sequence[Run], language: str = "en", since: Run | None = N
             few_questions=_FEW_QUESTIONS,
             most_apart=_MOST_APART,
             spoiled=SPOILED,
+            units=UNITS,
             category_names=titles,
             boards=boards,
-            sources=sources,
-            runs=runs_shown,
-            notes=dict.fromkeys(note for run in runs_shown for note in run["notes"]),
-            studies=[(study.id, study.shown) for study in studies],
+            studies=studies,
             comparisons=comparisons,
             checked=checked,
-            names=names,
+            source=sources["report"],
+            notes=dict.fromkeys(words.known(note) for run in contents for note in run.run.notes()),
+            provenance={run.name: provenance(run.manifest, words) for run in contents},
+            names=[run.name for run in contents],
             benchmarks={run.benchmark for run in contents},
             answers=sum(len(run.answers) for run in contents),
             style=inline("page.css", more=print_style(sources, words)),
             script=inline(*_SCRIPTS),
-            blocks=[_packed(value) for value in values],
+            blocks=_blocks(contents, titles, words),
         )
     )
 
 
-def _boards(
-    boards: Sequence[Board],
-    contents: Sequence[Contents],
-    runs: Sequence[dict[str, Any]],
-    names: Sequence[str],
-    words: Words,
-    changed: Mapping[tuple[int, str], Changes],
-) -> list[ShownBoard]:
-    shown = []
-    judges = [board.judge for board in boards]
-    for number, board in enumerate(boards):
-        studies = [study.study for place in board.runs for study in runs[place]["judges"][board.judge]["studies"]]
-        scored = any(contents[place].scores for place in board.runs)
-        said = [*verdict(board, studies, words, scored), *other_orders(board, boards, words)]
-        statuses = banner(board.validation_status, words)
-        efforts = [runs[place]["judges"][board.judge]["effort"] for place in board.runs]
-        of = f" · {', '.join(names[place] for place in board.runs)}" if judges.count(board.judge) > 1 else ""
-        since = [changed[place, board.judge] for place in board.runs if (place, board.judge) in changed]
-        id, title, why = f"board-{number}", f"{board.judge}{of}", _reasons(board.coverage, words)
+def _panels(kind: str, shown: Iterable[tuple[Any, Source]]) -> list[Panel]:
+    return [Panel(f"{kind}-{number}", *one) for number, one in enumerate(shown)]
+
+
+def _parts(contents: Sequence[Contents], words: Words, since: Contents | None) -> list[JudgePart]:
+    """Each run by each of its judges."""
+    parts = [judge_part(contents[judged.place], judged, words, since) for judged in judged_runs(contents)]
+    if since is not None and not any(part.changes for part in parts):
+        judges = ", ".join(since.judgments) or "no judge"
+        raise InputError(
+            f"--since {since.run.path}: was judged by {judges}; name a run that has judgments by a judge of this report"
+        )
+    return parts
+
+
+def _boards(all_parts: Sequence[JudgePart], words: Words) -> list[Panel]:
+    by_run = {(part.judged.place, part.judged.judge): part for part in all_parts}
+    boards, shown = leaderboards([part.judged for part in all_parts]), []
+    for board in boards:
+        parts = [by_run[run.place, run.judge] for run in board.judged]
+        title = board.judge
+        if sum(other.judge == title for other in boards) > 1:
+            title = f"{title} · {', '.join(run.run for run in board.judged)}"
+        studies = [study.study for part in parts for study in part.studies]
+        said = verdict(board, studies, words, has_scores=any(part.run.scores for part in parts))
         kinds: tuple[Kind, ...] = ("leaderboard", "subcategories")
         csv = {kind: rates_csv(board.judged, [kind]) for kind in kinds}
-        shown.append(ShownBoard(id, title, board, said, statuses, why, efforts, since, csv))
-    return shown
+        line = banner(board.validation_status, words)
+        whole = ShownBoard(board, title, [*said, *other_orders(board, boards, words)], line, parts, csv)
+        state = board.validation_status["OP"].state
+        shown.append((whole, source_of([part.run for part in parts], board.judge, state)))
+    return _panels("board", shown)
 
 
-class _StudyPanel(NamedTuple):
-    """A study with its id on the page, the place of its run and its judge's name in that run."""
-
-    id: str
-    place: int
-    judge: str
-    shown: Any
-
-
-def _studies(runs: Sequence[dict[str, Any]]) -> list[_StudyPanel]:
-    found = [
-        (place, judge, shown)
-        for place, run in enumerate(runs)
-        for judge, parts in run["judges"].items()
-        for shown in parts["studies"]
-    ]
-    return [_StudyPanel(f"study-{number}", *study) for number, study in enumerate(found)]
-
-
-def _sources(
-    boards: Sequence[ShownBoard],
-    studies: Sequence[_StudyPanel],
-    of_run: Sequence[tuple[str, str, str]],
-    contents: Sequence[Contents],
-    names: Sequence[str],
-) -> dict[str, Source]:
-    """The origin of what each panel shows, by the panel's id; that of the whole page is `report`.
-
-    Args:
-        of_run: Ids of further panels, each with its judge and the name of its run.
-    """
-    sources = {"report": source_of(range(len(contents)), contents, names)}
-    for shown in boards:
-        status = shown.board.validation_status["OP"]
-        sources[shown.id] = source_of(shown.board.runs, contents, names, shown.board.judge, status.state)
-    for study in studies:
-        run = contents[study.place]
-        status = statuses_in(run.run, study.judge, run.models)["OP"]
-        sources[study.id] = source_of([study.place], contents, names, study.judge, status.state)
-    for id, judge, name in of_run:
-        sources[id] = source_of([names.index(name)], contents, names, judge)
-    return sources
-
-
-def _comparisons(runs: Sequence[Run], names: Sequence[str]) -> list[tuple[str, PairStudy, str]]:
-    """Results of `medjudge compare` in each run: the id on the page, the comparison, the run's name."""
-    studies = [
-        (study, name)
-        for run, name in zip(runs, names, strict=True)
-        for judge in compared_by(run)
-        if (study := read_pair_study(run, judge)) is not None
-    ]
-    return [(f"pairs-{number}", study, name) for number, (study, name) in enumerate(studies)]
-
-
-def _changes(runs: Sequence[Contents], since: Run | None) -> dict[tuple[int, str], Changes]:
-    """By run and judge, what changed since an earlier run."""
-    if since is None:
-        return {}
-    old = read_contents(since)
-    compared = {
-        (place, judge): changes(run, old, judge, place) for place, run in enumerate(runs) for judge in run.judgments
-    }
-    found = {key: change for key, change in compared.items() if change is not None}
-    if not found:
-        judges = ", ".join(old.judgments) or "no judge"
-        raise InputError(
-            f"--since {since.path}: was judged by {judges}; name a run that has judgments by a judge of this report"
-        )
-    return found
-
-
-def _reasons(coverage: Coverage, words: Words) -> str:
-    """Reasons why answers have no score, the most frequent reason first."""
-    ordered = sorted(coverage.reasons.items(), key=lambda item: -item[1])
-    return ", ".join(f"{number:,} {words(reason)}" for reason, number in ordered)
+def _blocks(runs: Sequence[Contents], titles: dict[str, str], words: Words) -> list[Markup]:
+    """An index of everything, then each run's questions and answers, in the order in which the page's script reads."""
+    all_cases = [cases(run) for run in runs]
+    index = {"categories": titles, "texts": words.texts, "runs": [one.overview for one in all_cases]}
+    return [_packed(value) for value in (index, *(block for one in all_cases for block in (one.texts, *one.blocks)))]
 
 
 def _packed(value: Any) -> Markup:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from medjudge.records import Judgment, Question
-from medjudge.statistics.bootstrap import RESAMPLES, Interval, Sums, bootstrap, dense_tally
+from medjudge.statistics.bootstrap import RESAMPLES, Sums, bootstrap, dense_tally
 from medjudge.statistics.estimates import FEWEST_FOR_INTERVAL, wilson
 from medjudge.statistics.measures import divided
 from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
@@ -24,14 +24,16 @@ class Difference(NamedTuple):
 def ties(questions: Sequence[Question], usable: Mapping[str, np.ndarray]) -> dict[str, Difference]:
     """Each model's difference from the best one on some questions; empty where there is nothing to compare.
 
+    A tie is a model that is not shown to be worse than the best.
+
     Args:
         usable: Name -> whether the model's answer to each question is usable, shape (questions,).
     """
     if len(usable) < 2 or not questions:
         return {}
-    return dict(
-        zip(usable, differences_from_best(np.array(list(usable.values())), conversations(questions)), strict=True)
-    )
+    table = np.array(list(usable.values()))
+    best = table[table.mean(axis=1).argmax()]
+    return dict(zip(usable, paired_differences(table, best, conversations(questions)), strict=True))
 
 
 def conversations(questions: Sequence[Question]) -> np.ndarray:
@@ -39,73 +41,41 @@ def conversations(questions: Sequence[Question]) -> np.ndarray:
     return np.array([question.group for question in questions], dtype=object).astype(str)
 
 
-def differences_from_best(
-    usable: np.ndarray, conversation: np.ndarray, resamples: int = RESAMPLES, seed: int = 0
+def paired_differences(
+    usable: np.ndarray, others: np.ndarray, conversation: np.ndarray, resamples: int = RESAMPLES
 ) -> list[Difference]:
-    """Compares every model with the one of the highest rate.
+    """The differences of rates from others on the same questions, in points; a tie is one that may be chance.
 
     One draw of conversations serves all models (bias-corrected and accelerated bootstrap), so that what is easy or hard
     for all cancels out. The intervals hold for each pair alone, not for all pairs at once.
 
     Args:
         usable: Whether each model's answer to each question is usable, shape (models, questions).
+        others: The same of what the models are compared with: one row for all of them, or one each.
         conversation: The conversation of each question, shape (questions,).
         resamples: Number of resamples.
-        seed: Fixes the draws.
 
     Returns:
-        One a model. A tie is a model whose interval does not lie below 0; all are ties where there are fewer than 30
-        conversations.
+        One a model: a tie where the interval reaches 0, or there are fewer than 30 conversations.
     """
-    best = int(usable.mean(axis=1).argmax())
 
     def statistics(sums: Sums) -> dict[str, np.ndarray]:
-        shares = divided(sums["usable"], sums["questions"])
-        return {str(model): shares[model] - shares[best] for model in range(len(usable))}
+        rises = divided(sums["usable"], sums["questions"]) - divided(sums["others"], sums["questions"])
+        return {str(model): rise for model, rise in enumerate(rises)}
 
-    tallies = {"usable": dense_tally(usable.T.astype(float)), "questions": dense_tally(np.ones((usable.shape[1], 1)))}
-    intervals = bootstrap(tallies, conversation, statistics, resamples, seed)
+    tables = {"usable": usable, "others": np.atleast_2d(others), "questions": np.ones((1, usable.shape[1]))}
+    tallies = {name: dense_tally(table.T.astype(float)) for name, table in tables.items()}
     clusters = len(np.unique(conversation))
     differences = []
-    for model in range(len(usable)):
-        interval = intervals[str(model)] if model == best else _widened(intervals[str(model)], clusters)
-        tie = clusters < FEWEST_CONVERSATIONS or bool(interval.high >= 0)
-        differences.append(_in_points(interval, clusters, tie))
+    for value, low, high in bootstrap(tallies, conversation, statistics, resamples).values():
+        if low == high:  # all questions say the same: as wide as 0 of n allows
+            most = wilson(0, clusters).high
+            low, high = max(-1.0, value - most), min(1.0, value + most)
+        tie = clusters < FEWEST_CONVERSATIONS or bool(low <= 0 <= high)
+        known = clusters >= FEWEST_FOR_INTERVAL
+        ends = [100 * float(end) if known else None for end in (low, high)]
+        differences.append(Difference(100 * float(value), ends[0], ends[1], tie))
     return differences
-
-
-def paired_difference(now: np.ndarray, before: np.ndarray, conversation: np.ndarray) -> Difference:
-    """The rise of a rate between two runs on the same questions, in points; a tie where that may be chance.
-
-    Args:
-        now: Whether the answer to each question is usable, shape (questions,).
-        before: The same in the earlier run.
-        conversation: The conversation of each question, shape (questions,).
-    """
-
-    def statistics(sums: Sums) -> dict[str, np.ndarray]:
-        return {"rise": divided(sums["rise"], sums["questions"])[0]}
-
-    rise = (now.astype(float) - before.astype(float))[:, None]
-    tallies = {"rise": dense_tally(rise), "questions": dense_tally(np.ones((len(now), 1)))}
-    clusters = len(np.unique(conversation))
-    interval = _widened(bootstrap(tallies, conversation, statistics)["rise"], clusters)
-    tie = clusters < FEWEST_CONVERSATIONS or bool(interval.low <= 0 <= interval.high)
-    return _in_points(interval, clusters, tie)
-
-
-def _in_points(interval: Interval, clusters: int, tie: bool) -> Difference:
-    value, low, high = [100 * float(number) for number in interval]
-    return Difference(value, low, high, tie) if clusters >= FEWEST_FOR_INTERVAL else Difference(value, None, None, tie)
-
-
-def _widened(interval: Interval, clusters: int) -> Interval:
-    """An interval of length 0, because all questions say the same, widened as far as 0 of n allows."""
-    value, low, high = interval
-    if low == high:
-        most = wilson(0, clusters).high
-        low, high = max(-1.0, value - most), min(1.0, value + most)
-    return Interval(value, low, high)
 
 
 class Duel(NamedTuple):

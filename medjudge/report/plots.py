@@ -13,8 +13,8 @@ from medjudge.files import replacing, write_whole
 from medjudge.judge.study_summary import AgainstKind
 from medjudge.plot_style import ACCENT, INK, SOFT
 from medjudge.report.board_plots import board_plots
-from medjudge.report.boards import leaderboards
-from medjudge.report.contents import read_contents
+from medjudge.report.boards import judged_runs, leaderboards
+from medjudge.report.contents import read_runs
 from medjudge.report.drawing import (
     DASHED,
     Plot,
@@ -105,9 +105,8 @@ def agreement_plot(study: Study, words: Words = _ENGLISH) -> Plot | None:
         [name, part["n"]["value"], *(_in_percent(part["usable_agreement"][end]) for end in ("value", "low", "high"))]
         for name, part in rows
     ]
-    if reference is None:
-        alt = words.plain("{title}. By category, with 95 % intervals", title=title)
-    else:
+    alt = words.plain("{title}. By category, with 95 % intervals", title=title)
+    if reference is not None:
         alt = words.plain(
             "{title}. By category, with 95 % intervals and {judge}'s agreement", title=title, judge=reference.judge
         )
@@ -325,13 +324,12 @@ def write_plots(folder: Path, runs: Sequence[Run], language: str = "en") -> list
     Raises:
         InputError: A record of a run breaks a rule.
     """
-    contents, words = [read_contents(run) for run in runs], Words(language)
-    plots_by_judge = [(board.judge, plot) for board in leaderboards(contents) for plot in board_plots(board, words)]
-    for run in contents:
-        for judge in run.judgments:
-            for study in studies_of(run.run, judge):
-                against = "" if study.against_kind == AgainstKind.PHYSICIANS else f"-against-{study.against}"
-                plots_by_judge += [(f"{judge}{against}", plot) for plot in plots(study, words)]
+    judged, words = judged_runs(read_runs(runs)), Words(language)
+    plots_by_judge = [(board.judge, plot) for board in leaderboards(judged) for plot in board_plots(board, words)]
+    for run in judged:
+        for study in studies_of(Run(run.path), run.judge):
+            against = "" if study.against_kind == AgainstKind.PHYSICIANS else f"-against-{study.against}"
+            plots_by_judge += [(f"{run.judge}{against}", plot) for plot in plots(study, words)]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     files: list[Path] = []
     for judge, plot in plots_by_judge:

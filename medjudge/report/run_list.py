@@ -1,6 +1,7 @@
 """The runs of a folder: what an index shows of each, and why one cannot be read."""
 
 import os
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
@@ -16,12 +17,13 @@ _MARKS = ("run.json", "questions.jsonl", "answers.jsonl")
 """A folder with one of these is a run, or was to become one."""
 
 
-class JudgedRates(NamedTuple):
-    """The overall rates of a run's models by one judge, the highest first, and how far they may be trusted."""
+class LastJudge(NamedTuple):
+    """The judge of a run that judged last, how far it may be trusted, and the model that it rates highest."""
 
     judge: str
     state: ValidationState
-    rates: dict[str, Rate]
+    model: str | None
+    rate: Rate | None
     coverage: Coverage
 
 
@@ -31,7 +33,7 @@ class ListedRun(NamedTuple):
     Attributes:
         date: When it was started, or started again; when its answers were written, where it does not say.
         source: The name of the benchmark's file; empty where the run does not say.
-        judged: By judge, the last one that judged first.
+        judges: How many judged it.
     """
 
     name: str
@@ -40,14 +42,8 @@ class ListedRun(NamedTuple):
     scheme: str
     questions: int
     models: list[str]
-    judged: list[JudgedRates]
-
-
-class UnreadableRun(NamedTuple):
-    """A folder that should be a run, and why it cannot be read."""
-
-    name: str
-    reason: str
+    judges: int
+    last: LastJudge | None
 
 
 State = frozenset[tuple[str, int, int, int]]
@@ -60,12 +56,13 @@ def run_folders(folder: Path) -> dict[str, Path]:
     Raises:
         OSError: The folder cannot be read.
     """
-    return {path.name: path for path in sorted(folder.iterdir()) if path.is_dir() and _may_be_run(path)}
-
-
-def _may_be_run(path: Path) -> bool:
-    # One that this process may not read is listed with that reason, and not left out silently.
-    return not os.access(path, os.R_OK | os.X_OK) or any(os.path.lexists(path / name) for name in _MARKS)
+    return {
+        path.name: path
+        for path in sorted(folder.iterdir())
+        # One that this process may not read is listed with that reason, and not left out silently.
+        if path.is_dir()
+        and (not os.access(path, os.R_OK | os.X_OK) or any(os.path.lexists(path / name) for name in _MARKS))
+    }
 
 
 def state_of(folder: Path) -> State:
@@ -74,11 +71,9 @@ def state_of(folder: Path) -> State:
     for place, _, names in os.walk(folder):
         for name in names:
             path = os.path.join(place, name)
-            try:
+            with suppress(OSError):
                 status = os.lstat(path)
-            except OSError:
-                continue
-            files.add((path, status.st_ino, status.st_size, status.st_mtime_ns))
+                files.add((path, status.st_ino, status.st_size, status.st_mtime_ns))
     return frozenset(files)
 
 
@@ -98,12 +93,22 @@ def open_run(path: Path) -> Run:
     return Run.existing(path)
 
 
-def list_run(path: Path) -> ListedRun | UnreadableRun:
-    """Reads what the index shows of a run; why not, where it cannot be read."""
+def list_run(path: Path) -> ListedRun | str:
+    """What the index shows of a run; the reason, where it cannot be read."""
     try:
-        return _listed(read_contents(open_run(path)))
+        run = read_contents(open_run(path))
+        return ListedRun(
+            run.name,
+            _date(run),
+            Path((run.manifest.get("benchmark") or {}).get("source", "")).name,
+            run.scheme.name,
+            len(run.questions),
+            run.models,
+            len(run.judgments),
+            _rated(run, next(iter(run.judgments))) if run.judgments else None,
+        )
     except (InputError, OSError) as error:
-        return UnreadableRun(path.name, reason_of(error, path.parent))
+        return reason_of(error, path.parent)
 
 
 def reason_of(error: Exception, folder: Path) -> str:
@@ -114,23 +119,11 @@ def reason_of(error: Exception, folder: Path) -> str:
     return reason.replace(f"{folder}/", "")
 
 
-def _listed(run: Contents) -> ListedRun:
-    return ListedRun(
-        name=run.name,
-        date=_date(run),
-        source=Path((run.manifest.get("benchmark") or {}).get("source", "")).name,
-        scheme=run.scheme.name,
-        questions=len(run.questions),
-        models=run.models,
-        judged=[_judged(run, judge) for judge in run.judgments],
-    )
-
-
-def _judged(run: Contents, judge: str) -> JudgedRates:
+def _rated(run: Contents, judge: str) -> LastJudge:
     judgments, keys = run.judgments[judge], [answer.key for answer in run.answers]
     models = best_first(score_models(run.questions, judgments, run.models, run.scheme, keys))
-    rates = {model: usability.overall for model, usability in models.items()}
-    return JudgedRates(judge, statuses_in(run.run, judge)["OP"].state, rates, coverage(keys, judgments))
+    model, rate = next(((model, rates.overall) for model, rates in models.items()), (None, None))
+    return LastJudge(judge, statuses_in(run.run, judge)["OP"].state, model, rate, coverage(keys, judgments))
 
 
 def _date(run: Contents) -> datetime:

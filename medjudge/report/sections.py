@@ -1,30 +1,29 @@
-"""The parts of a page that show one run, gathered from its records."""
+"""The parts of a page that show one judge in one run, gathered from the run's records."""
 
 import shlex
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 from markupsafe import Markup
 
-from medjudge.judge.items import judges_of_items
-from medjudge.judge.panel import read_panel_record
-from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateCheck, GateResult, Measures
-from medjudge.records import AnswerKey, Judgment, PhysicianScore
-from medjudge.report.contents import Contents, effort
+from medjudge.judge.panel import PanelRecord, read_panel_record
+from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateResult
+from medjudge.records import Judgment, PhysicianScore
+from medjudge.report.boards import JudgedRun, answer_link
+from medjudge.report.changes import Changes, changes
+from medjudge.report.contents import Contents, RunEffort, effort
+from medjudge.report.verdict import named_checks
 from medjudge.report.words import Words, code
 from medjudge.rounds import binding_by_answer, level_of, scored_rounds
 from medjudge.scale import USABLE_FROM, consensus
-from medjudge.scheme import ReferenceAgreement
 from medjudge.store import Run
-from medjudge.validation.items import ItemStudy, Verdict, item_verdicts, read_item_study
+from medjudge.validation.items import ItemStudy, Verdict, item_verdicts
 from medjudge.validation.ranking import first_of_two
-from medjudge.validation.rates import UsabilityRate
+from medjudge.validation.rates import Usability
 from medjudge.validation.records import Study, read_study
 
-_PARTS = ("category", "subcategory", "model", "difficulty", "language")
-MOST_ROWS = 200
+_MOST_ROWS = 200
 """The most verdicts that the page lists."""
 _NAMED = 4
 """Failed checks that the verdict names; the table holds all."""
@@ -39,7 +38,7 @@ class Unit(NamedTuple):
     bound: str
 
 
-_UNITS = {
+UNITS = {
     CheckKind.USABLE_AGREEMENT: Unit("%.1f", 100, " %", "at least"),
     CheckKind.COHEN_KAPPA: Unit("%.2f", 1, "", "at least"),
     CheckKind.COVERAGE: Unit("%.2f", 1, "", "at least"),
@@ -48,82 +47,72 @@ _UNITS = {
 }
 
 
-class ShownCheck(NamedTuple):
-    """A check of the gate with the way its numbers are written."""
-
-    check: GateCheck
-    unit: Unit
-
-
 class ShownStudy(NamedTuple):
-    """A study with what the page shows with it.
-
-    Attributes:
-        by_part: A list of groups: name, and measures by row.
-        two: Which of two models is first.
-    """
+    """A study with its gate in a sentence, its plots, and which of two models is first."""
 
     study: Study
     verdict: Markup
-    checks: list[ShownCheck]
-    by_part: list[tuple[str, dict[str, Measures]]]
-    paper: ReferenceAgreement | None
     plots: list[dict[str, str]] | None
     two: str | None
 
 
-class UsabilityTable(NamedTuple):
-    """Prediction-powered rates in groups (overall, by model, by category), each a list of names with their rates."""
+class JudgePart(NamedTuple):
+    """A judge in a run, besides its rates.
 
-    answers: int
-    scored: int
-    groups: list[tuple[str, list[tuple[str, UsabilityRate]]]]
+    Attributes:
+        panel: What each member did, where the judge is a panel.
+        hint: What to do to learn more of it.
+        usability: Prediction-powered rates, the best model first.
+        effort: Tokens, time and cost.
+        studies: As `medjudge validate` wrote them; nothing is measured again.
+        apart: The answers on which it and physicians differ, by harm.
+        changes: What changed since an earlier run.
+    """
+
+    run: Contents
+    judged: JudgedRun
+    panel: PanelRecord | None
+    hint: Markup | None
+    usability: Usability | None
+    effort: RunEffort
+    studies: list[ShownStudy]
+    apart: list["Apart"]
+    changes: Changes | None
 
 
-def section(run: Contents, run_index: int, words: Words) -> dict[str, Any]:
-    """Everything that `page.html` shows of one run, without the leaderboards.
-
-    Each judge's studies as `medjudge validate` wrote them, and the answers on which it and physicians differ.
-    Nothing is measured again here.
+def judge_part(run: Contents, judged: JudgedRun, words: Words, since: Contents | None = None) -> JudgePart:
+    """Everything that the page shows of a judge in a run, without the leaderboard.
 
     Args:
-        run_index: The run's position on the page, for links to its answers.
         words: The page's language.
+        since: An earlier run.
+
+    Raises:
+        InputError: A file of `agreement/` is not a study of this version, or the runs have no question in common.
     """
-    judges = {}
-    scored_questions = {score.question_id for score in run.scores}
-    for judge, judgments in run.judgments.items():
-        compared, seen = _overlaps(judgments, run.scores), run.seen(judge) & scored_questions
-        read = studies_of(run.run, judge)
-        studies = [study for study in read if study.changed is None]
-        studied = any(study.against_kind != AgainstKind.JUDGE for study in studies)
-        judges[judge] = {
-            "name": judge,
-            "panel": read_panel_record(run.run, judge),
-            "hint": _stale(run, read, words)
-            or _hint(run, judge, words, studied=studied, comparable=compared, overlap=len(seen)),
-            "usability": _usability(studies),
-            "effort": effort(run, judge),
-            "studies": [_shown(study, words) for study in studies],
-            "apart": _apart(judgments, run.scores, run_index) if compared and not seen else [],
-        }
-    return {
-        "name": run.name,
-        "notes": [words.known(note) for note in run.run.notes()],
-        "provenance": _provenance(run.manifest, words),
-        "judges": judges,
-        "against": run.against_kind,
-    }
-
-
-def _overlaps(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore]) -> bool:
-    return bool(
-        {judgment.answer_key for judgment in judgments if judgment.score is not None}
-        & {score.answer_key for score in scores}
+    judge, judgments = judged.judge, run.judgments[judged.judge]
+    scored = {judgment.answer_key for judgment in judgments if judgment.score is not None}
+    compared = any(score.answer_key in scored for score in run.scores)
+    seen = run.seen(judge) & {score.question_id for score in run.scores}
+    read = studies_of(run.run, judge)
+    studies = [study for study in read if study.changed is None]
+    hint = _stale(run, read, words)
+    if hint is None and compared and all(study.against_kind == AgainstKind.JUDGE for study in studies):
+        hint = _hint(run, judge, words, len(seen))
+    return JudgePart(
+        run,
+        judged,
+        read_panel_record(run.run, judge),
+        hint,
+        _usability(studies),
+        effort(run, judge),
+        [_shown(study, words) for study in studies],
+        _apart(judgments, run.scores, judged.place) if compared and not seen else [],
+        None if since is None else changes(run, since, judged),
     )
 
 
-def _provenance(manifest: dict[str, Any], words: Words) -> list[str]:
+def provenance(manifest: dict[str, Any], words: Words) -> list[str]:
     """The provenance of a run, for readers who repeat it."""
     lines: list[str] = []
     benchmark = manifest.get("benchmark") or {}
@@ -166,16 +155,12 @@ def _stale(run: Contents, studies: Sequence[Study], words: Words) -> Markup | No
     )
 
 
-def _hint(run: Contents, judge: str, words: Words, *, studied: bool, comparable: bool, overlap: int) -> Markup | None:
-    """A hint at what to do to learn more, in a line.
+def _hint(run: Contents, judge: str, words: Words, overlap: int) -> Markup:
+    """What to do with scores of answers that the judge scored.
 
     Args:
-        studied: Whether the run holds a study of this judge already.
-        comparable: Whether the run holds scores of answers that the judge scored.
         overlap: How many of the questions with scores the judge was trained or tuned on.
     """
-    if studied or not comparable:
-        return None
     if overlap:
         return words(
             "It was trained or tuned on {n} of the questions that have scores here, so its agreement with these scores "
@@ -188,45 +173,37 @@ def _hint(run: Contents, judge: str, words: Words, *, studied: bool, comparable:
     return words("This run has constructed levels; {command} measures the agreement.", command=command)
 
 
-def _usability(studies: Sequence[Study]) -> UsabilityTable | None:
-    """Prediction-powered rates of the study against physicians, the best model first."""
-    usability = next((study.usability for study in studies if study.usability), None)
-    if usability is None:
+def _usability(studies: Sequence[Study]) -> Usability | None:
+    """The prediction-powered rates of the study against physicians, the best model first."""
+    rates = next((study.usability for study in studies if study.usability), None)
+    if rates is None:
         return None
-    by_model = sorted(
-        usability.by_model.items(), key=lambda model_and_rate: -(model_and_rate[1].prediction_powered["value"] or 0)
-    )
-    groups = [
-        ("", [("Overall", usability.overall)]),
-        ("By model", by_model),
-        ("By category", list(usability.by_category.items())),
-    ]
-    return UsabilityTable(usability.answers, usability.scored, groups)
+    best_first = sorted(rates.by_model.items(), key=lambda model: -(model[1].prediction_powered["value"] or 0))
+    return rates.model_copy(update={"by_model": dict(best_first)})
 
 
 # --- A study, made ready for the page -------------------------------------------------------------------------------
 
 
 def _shown(study: Study, words: Words) -> ShownStudy:
-    by_part = {part: getattr(study, f"by_{part}") for part in _PARTS}
-    return ShownStudy(
-        study=study,
-        verdict=_verdict(study.gate, words),
-        checks=[ShownCheck(check, _UNITS[check.kind]) for check in study.gate.checks],
-        by_part=[("", {"overall": study.overall}), *by_part.items()],
-        paper=study.scheme.reference_agreement,
-        plots=_plots(study, words),
-        two=first_of_two(study.ranking, study.against) if study.ranking else None,
-    )
+    """A study with its plots as `data:` addresses: None where matplotlib, an extra, is missing."""
+    drawn = None
+    if find_spec("matplotlib") is not None:
+        from medjudge.report.drawing import in_page
+        from medjudge.report.plots import plots
+
+        drawn = [in_page(plot) for plot in plots(study, words)]
+    two = first_of_two(study.ranking, study.against) if study.ranking else None
+    return ShownStudy(study, _verdict(study.gate, words), drawn, two)
 
 
 def _verdict(gate: GateResult, words: Words) -> Markup:
     """The gate in one sentence."""
-    failed = [words.known(check.check) for check in gate.in_state(CheckState.FAILED)]
-    counts = {"total": len(gate.checks), "inconclusive": len(gate.in_state(CheckState.INCONCLUSIVE))}
+    failed, open_checks = gate.in_state(CheckState.FAILED), gate.in_state(CheckState.INCONCLUSIVE)
+    counts = {"total": len(gate.checks), "inconclusive": len(open_checks), "failed": len(failed)}
+    if gate.passed and gate.usual:
+        return words("The gate is passed: all {total} checks hold on these scores.", **counts)
     if gate.passed:
-        if gate.usual:
-            return words("The gate is passed: all {total} checks hold on these scores.", **counts)
         return words("A custom gate is passed, not the default one: all {total} checks hold.", **counts)
     if not failed:
         return words(
@@ -234,27 +211,16 @@ def _verdict(gate: GateResult, words: Words) -> Markup:
             "scores.",
             **counts,
         )
-    named = "; ".join(map(str, failed[:_NAMED]))
-    if len(failed) > _NAMED:
-        named = words("{named}; and {n} more", named=named, n=len(failed) - _NAMED)
-    values = {**counts, "named": named, "failed": len(failed)}
+    named = named_checks(failed, _NAMED, words)
     if len(failed) == 1:
-        sentence = words("The gate is failed: {failed} of {total} checks does not hold ({named}).", **values)
+        sentence = words(
+            "The gate is failed: {failed} of {total} checks does not hold ({named}).", **counts, named=named
+        )
     else:
-        sentence = words("The gate is failed: {failed} of {total} checks do not hold ({named}).", **values)
-    if not counts["inconclusive"]:
+        sentence = words("The gate is failed: {failed} of {total} checks do not hold ({named}).", **counts, named=named)
+    if not open_checks:
         return sentence
     return words.sentences(sentence, words("{inconclusive} cannot be decided by these scores.", **counts))
-
-
-def _plots(study: Study, words: Words) -> list[dict[str, str]] | None:
-    """Images as `data:` addresses, with their numbers as JSON; None where matplotlib, an extra, is missing."""
-    if find_spec("matplotlib") is None:
-        return None
-    from medjudge.report.drawing import in_page
-    from medjudge.report.plots import plots
-
-    return [in_page(plot) for plot in plots(study, words)]
 
 
 # --- Where judge and physicians differ ------------------------------------------------------------------------------
@@ -274,14 +240,6 @@ class Apart(NamedTuple):
         """True if only the judge calls it usable."""
         return self.judge >= USABLE_FROM > self.physicians
 
-    @property
-    def harmless(self) -> tuple[int, int, int]:
-        """A key that sorts by harm: dangerous errors, the lowest level by physicians first; lenient; strict."""
-        distance = abs(self.judge - self.physicians)
-        if self.dangerous:
-            return 0, self.physicians, -distance
-        return (1 if self.judge > self.physicians else 2), -distance, 0
-
 
 def _apart(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore], run_index: int) -> list[Apart]:
     """The answers on which a judge and physicians differ, by harm."""
@@ -291,27 +249,17 @@ def _apart(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore], run_
         for key, rounds in scored_rounds(judgments).items()
         if key in levels
     )
-    apart = [one for one in compared if one.dangerous or abs(one.judge - one.physicians) >= 2]
-    return sorted(apart, key=lambda one: one.harmless)
 
+    def harm(one: Apart) -> tuple[bool, bool, int, int]:
+        # Dangerous errors, the lowest level by physicians first; then lenient ones; then strict ones.
+        distance = abs(one.judge - one.physicians)
+        first = one.physicians if one.dangerous else -distance
+        return not one.dangerous, one.judge < one.physicians, first, -distance
 
-def answer_link(run_index: int, key: AnswerKey) -> str:
-    """The address of an answer within the page; `page.js` reads it."""
-    return f"#answer/{run_index}/{quote(key.question_id, safe='')}/{quote(key.model, safe='')}/{key.sample}"
+    return sorted((one for one in compared if one.dangerous or abs(one.judge - one.physicians) >= 2), key=harm)
 
 
 # --- Verdicts on items -----------------------------------------------------------------------------------------------
-
-
-class ItemRow(NamedTuple):
-    """One verdict: what the judge and more than half of the physicians say; `physicians` is None where nobody did.
-
-    `tied` says that as many physicians say met as not met.
-    """
-
-    verdict: Verdict
-    physicians: bool | None
-    tied: bool
 
 
 class ItemSection(NamedTuple):
@@ -319,38 +267,24 @@ class ItemSection(NamedTuple):
 
     Attributes:
         study: The scores by them.
-        run: The run's name.
-        file: Where all verdicts are.
-        rows: The first of them: disagreements, then the least certain ones.
+        rows: The first verdicts: disagreements, then the least certain ones.
         verdicts: How many there are.
         language: The language of each question, by id.
     """
 
     study: ItemStudy
-    run: str
-    file: str
-    rows: list[ItemRow]
+    rows: list[Verdict]
     verdicts: int
     language: dict[str, str]
 
 
-def item_sections(runs: Sequence[Run], names: Sequence[str]) -> list[ItemSection]:
-    """The sections of all judges of all runs that checked items.
+def item_section(run: Run, study: ItemStudy) -> ItemSection:
+    """The section of a judge that checked items.
 
     Raises:
         InputError: A record breaks a rule.
     """
-    return [
-        _item_section(run, name, judge, study)
-        for run, name in zip(runs, names, strict=True)
-        for judge in judges_of_items(run)
-        if (study := read_item_study(run, judge)) is not None
-    ]
-
-
-def _item_section(run: Run, name: str, judge: str, study: ItemStudy) -> ItemSection:
-    verdicts = item_verdicts(run, judge, run.item_scores())
+    verdicts = item_verdicts(run, study.judge, run.item_scores())
     verdicts.sort(key=lambda one: (not one.disagrees, abs(one.probability - 0.5)))
-    rows = [ItemRow(one, said := one.consensus, said is None and bool(one.physicians)) for one in verdicts[:MOST_ROWS]]
     language = {question.id: question.language for question in run.questions()}
-    return ItemSection(study, name, f"items/{judge}.jsonl", rows, len(verdicts), language)
+    return ItemSection(study, verdicts[:_MOST_ROWS], len(verdicts), language)

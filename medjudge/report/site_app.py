@@ -103,16 +103,16 @@ class _Site:
     def runs(self) -> Response:
         """The index, the newest run first."""
         words = self._words
-        listed = [self._listed(path, state_of(path)) for path in run_folders(self._folder).values()]
-        readable = [run for run in listed if isinstance(run, ListedRun)]
+        listed = {name: self._listed(path, state_of(path)) for name, path in run_folders(self._folder).items()}
+        readable = [run for run in listed.values() if isinstance(run, ListedRun)]
         return self._page(
             "runs.html",
             here="runs",
             title=words("Runs"),
             address=lambda name: f"/run/{quote(name, safe='')}",
             runs=sorted(readable, key=lambda run: (run.date, run.name), reverse=True),
-            unreadable=[run for run in listed if not isinstance(run, ListedRun)],
-            writing={run.name for run in listed if Run(self._folder / run.name).is_being_written},
+            unreadable={name: reason for name, reason in listed.items() if isinstance(reason, str)},
+            writing={name for name in listed if Run(self._folder / name).is_being_written},
             named=_NAMED,
         )
 

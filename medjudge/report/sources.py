@@ -27,12 +27,10 @@ class Source(NamedTuple):
         return " · ".join(filter(None, parts))
 
 
-def source_of(
-    places: Sequence[int], runs: Sequence[Contents], names: Sequence[str], judge: str = "", validated: str = ""
-) -> Source:
-    """The origin of numbers of some of the runs; its date is that of their last change."""
-    date = max((runs[place].manifest.get("updated", "")[:10] for place in places), default="")
-    return Source(", ".join(names[place] for place in places), date, judge, validated)
+def source_of(runs: Sequence[Contents], judge: str = "", validated: str = "") -> Source:
+    """The origin of numbers of some runs; its date is that of their last change."""
+    date = max((run.manifest.get("updated", "")[:10] for run in runs), default="")
+    return Source(", ".join(run.name for run in runs), date, judge, validated)
 
 
 def print_style(sources: Mapping[str, Source], words: Words) -> str:

@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple
 from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateResult
+from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateCheck
 from medjudge.report.boards import Board
-from medjudge.report.paired import Difference
 from medjudge.report.words import Words, isolated
 from medjudge.statistics.estimates import Estimate
 from medjudge.validation.gate import probe_requirement
@@ -20,13 +18,6 @@ from medjudge.validation.usability import ModelUsability
 
 _NAMED = 2
 """Models that a sentence names; more are counted."""
-
-
-class Banner(NamedTuple):
-    """The judge's validation in a line, with the overall state."""
-
-    state: ValidationState
-    line: Markup
 
 
 def verdict(board: Board, studies: Sequence[Study], words: Words, has_scores: bool = True) -> list[Markup]:
@@ -73,20 +64,20 @@ def other_orders(board: Board, boards: Sequence[Board], words: Words) -> list[Ma
     """A sentence for each other judge of the same runs that orders models otherwise."""
     said = []
     for other in boards:
-        if other is board or (other.benchmark, other.runs) != (board.benchmark, board.runs):
-            continue
-        pairs = _opposite(board.models, other.models)
+        same_runs = [run.path for run in other.judged] == [run.path for run in board.judged]
+        pairs = _opposite(board.models, other.models) if same_runs else []
         if not pairs:
             continue
         first, second = pairs[0]
-        values = {"judge": isolated(other.judge), "first": isolated(second), "second": isolated(first)}
-        if len(pairs) == 1:
-            said.append(words("Judge {judge} disagrees on the order: it ranks {first} above {second}.", **values))
-        else:
-            text = (
-                "Judge {judge} disagrees on the order of {n} pairs of models: it ranks {first} above {second}, for one."
+        values = {"judge": isolated(other.judge), "n": len(pairs), "first": isolated(second), "second": isolated(first)}
+        sentence = words("Judge {judge} disagrees on the order: it ranks {first} above {second}.", **values)
+        if len(pairs) > 1:
+            sentence = words(
+                "Judge {judge} disagrees on the order of {n} pairs of models: it ranks {first} above {second}, for "
+                "one.",
+                **values,
             )
-            said.append(words(text, n=len(pairs), **values))
+        said.append(sentence)
     return said
 
 
@@ -105,20 +96,19 @@ def _opposite(one: Mapping[str, ModelUsability], other: Mapping[str, ModelUsabil
     return pairs
 
 
-def banner(statuses: Mapping[str, ValidationStatus], words: Words) -> Banner:
-    """The columns by their state; where all share one, what it means."""
-    overall = statuses["OP"].state
+def banner(statuses: Mapping[str, ValidationStatus], words: Words) -> Markup:
+    """The judge's validation in a line: the columns by their state; where all share one, what it means."""
     columns: dict[ValidationState, list[str]] = {}
     for column, status in statuses.items():
         if column != "OP":
             columns.setdefault(status.state, []).append(column)
-    if len(columns) < 2 and overall in columns:
-        return Banner(overall, words(MEANING[overall]))
+    if list(columns) == [statuses["OP"].state]:
+        return words(MEANING[statuses["OP"].state])
     parts = [
         words("{columns} {state}", columns=words(", ").join(names), state=words(state))
         for state, names in columns.items()
     ]
-    return Banner(overall, words("{sentence}.", sentence=words("; ").join(parts)))
+    return words("{sentence}.", sentence=words("; ").join(parts))
 
 
 MEANING = {
@@ -133,13 +123,13 @@ MEANING = {
 
 def _leader(board: Board, words: Words) -> Markup:
     first = next(iter(board.models), None)
-    if first is None or board.models[first].overall.rate is None:
+    overall = board.models[first].overall if first is not None else None
+    if first is None or overall is None or overall.rate is None:
         return words("No answer has a score yet.")
-    overall = board.models[first].overall
-    if overall.low is None:
-        counts = {"usable": overall.usable, "n": f"{overall.questions:,}"}
-        return words("{model} answers {usable} of {n} questions usably.", model=_name(first), **counts)
-    values = {**_rate(board.models[first]), "model": _name(first)}
+    values = {"model": _name(first), "n": f"{overall.questions:,}"}
+    if overall.low is None or overall.high is None:
+        return words("{model} answers {usable} of {n} questions usably.", usable=overall.usable, **values)
+    values |= {name: f"{getattr(overall, name):.1f}" for name in ("rate", "low", "high")}
     others = [name for name in board.models if name != first]
     tied = [name for name in others if board.ties[name].tie]
     if not others:
@@ -153,12 +143,6 @@ def _leader(board: Board, words: Words) -> Markup:
     if len(tied) == len(others):
         return words("{leads}; any of the {n} others may be as good.", leads=leads, n=len(tied))
     return words("{leads}; {n} of the {others} others may be as good.", leads=leads, n=len(tied), others=len(others))
-
-
-def _rate(usability: ModelUsability) -> dict[str, str]:
-    rate = usability.overall
-    numbers = {"rate": rate.rate, "low": rate.low, "high": rate.high}
-    return {name: f"{number or 0:.1f}" for name, number in numbers.items()} | {"n": f"{rate.questions:,}"}
 
 
 def _certainty(board: Board, words: Words) -> Markup:
@@ -177,26 +161,26 @@ def _margin(board: Board, words: Words) -> Markup:
     second = next((name for name in list(board.models)[1:] if name in board.ties), None)
     if second is None:
         return words("There is no other model to compare with.")
-    values = {"model": _name(second), **_points(board.ties[second])}
-    if board.ties[second].tie:
+    behind = board.ties[second]
+    assert behind.low is not None  # there are conversations enough to tell models apart
+    assert behind.high is not None
+    # A lead instead of a difference: the signs turned, and the ends with them.
+    lead = {"points": -behind.value, "low": -behind.high, "high": -behind.low}
+    values = {"model": _name(second), **{name: f"{number + 0.0:.1f}" for name, number in lead.items()}}
+    if behind.tie:
         return words("The lead over {model}, {points} points ({low} to {high}), may be chance.", **values)
     return words("The lead over {model}, {points} points ({low} to {high}), is more than chance.", **values)
-
-
-def _points(difference: Difference) -> dict[str, str]:
-    """A lead instead of a difference: the signs turned, and the ends with them."""
-    assert difference.low is not None  # there are conversations enough to tell models apart
-    assert difference.high is not None
-    points = {"points": -difference.value, "low": -difference.high, "high": -difference.low}
-    return {name: f"{number + 0.0:.1f}" for name, number in points.items()}
 
 
 def _trust(status: ValidationStatus, studies: Sequence[Study], words: Words, has_scores: bool) -> Markup:
     study = next((study for study in studies if study.against_kind == AgainstKind.PHYSICIANS), None)
     if study is None:
         return words(ADVICE[status.state])
-    counted = gate_state(study.gate) == status.state
-    sentence = _counted(study.gate, status.state, words) if counted else words(ADVICE[status.state])
+    sentence = words(ADVICE[status.state])
+    if gate_state(study.gate) == status.state:
+        checks = study.gate.in_state(_CHECKS[status.state])
+        counts = {"n": len(checks), "total": len(study.gate.checks)}
+        sentence = words(COUNTED[status.state], named=named_checks(checks, _CHECKS_NAMED, words), **counts)
     agreement = study.overall["usable_agreement"]
     said = words(
         "It agrees with physicians on usable in {percent} of {n} answers.",
@@ -226,40 +210,28 @@ def _percent(share: Estimate, words: Words) -> Markup:
     return words("{value} % ({low}–{high})", value=f"{value or 0:.1f}", low=f"{low:.0f}", high=f"{high:.0f}")
 
 
-def _counted(gate: GateResult, state: ValidationState, words: Words) -> Markup:
-    """The checks behind a state, counted; those that failed or are open are named."""
-    checks = gate.in_state(_CHECKS[state])
-    named = words("; ").join(words.known(check.check) or "" for check in checks[:_CHECKS_NAMED])
-    if len(checks) > _CHECKS_NAMED:
-        named = words("{named}; and {n} more", named=named, n=len(checks) - _CHECKS_NAMED)
-    return words(COUNTED[state], n=len(checks), total=len(gate.checks), named=named)
+def named_checks(checks: Sequence[GateCheck], most: int, words: Words) -> Markup:
+    """The first checks by name, so many at most, and the number of the others."""
+    named = words("; ").join(words.known(check.check) or "" for check in checks[:most])
+    return words("{named}; and {n} more", named=named, n=len(checks) - most) if len(checks) > most else named
 
 
 def _worst_probe(study: Study, words: Words) -> Markup | None:
     """The probe with the most flips among those that the gate leaves out or allows more than the default gate does."""
-    if study.probes is None:
-        return None
-    outside: dict[str, float] = {}
+    effects = study.probes.effects if study.probes else {}
     checked = {check.part for check in study.gate.checks if check.kind == CheckKind.PROBE_FLIPS}
-    for name, effect in study.probes.effects.items():
-        allowed, flips = probe_requirement(study.scheme.gate, name), effect.flips["value"] or 0
-        if name not in checked or (allowed is not None and flips > allowed):
-            outside[name] = flips
-    worst = max(outside, key=outside.__getitem__, default=None)
-    if worst is None or not outside[worst]:
+    flips = {name: effect.flips["value"] or 0 for name, effect in effects.items()}
+    limits = {name: limit for name in effects if (limit := probe_requirement(study.scheme.gate, name)) is not None}
+    outside = [name for name in effects if name not in checked or flips[name] > limits.get(name, 1)]
+    worst = max(outside, key=flips.__getitem__, default=None)
+    if worst is None or not flips[worst]:
         return None
-    values: dict[str, object] = {
-        "probe": worst,
-        "percent": f"{100 * outside[worst]:.1f}",
-        "n": study.probes.effects[worst].n,
-    }
-    allowed = probe_requirement(study.scheme.gate, worst)
+    values = {"probe": worst, "percent": f"{100 * flips[worst]:.1f}", "n": effects[worst].n}
     if worst in SPOILED:
-        values["what"] = words(SPOILED[worst])
-        return words("{percent} % of {n} answers {what} (probe {probe}).", **values)
-    if allowed is None:
+        return words("{percent} % of {n} answers {what} (probe {probe}).", what=words(SPOILED[worst]), **values)
+    if worst not in limits:
         return words("Probe {probe}, which the gate leaves out, flips {percent} % of {n} answers.", **values)
-    values["limit"] = f"{100 * allowed:g}"
+    values["limit"] = f"{100 * limits[worst]:g}"
     return words("Probe {probe} flips {percent} % of {n} answers; the default gate allows {limit} %.", **values)
 
 

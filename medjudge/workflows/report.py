@@ -1,22 +1,21 @@
 """`medjudge report`: usability rates of runs, their leaderboards, the HTML page, plots, and tables for papers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
-from typing import Any, NamedTuple
+from typing import Any
 
 from medjudge.errors import InputError
-from medjudge.files import write_json, write_whole
+from medjudge.files import write_json
 from medjudge.judge.pairs import compared_by
 from medjudge.judge.panel import PanelRecord, read_panel_record
-from medjudge.report.boards import JudgedRun, grouped, judged_run, named_models
-from medjudge.report.contents import distinct_run_names, read_contents
+from medjudge.report.boards import Board, JudgedRun, judged_runs, leaderboards
+from medjudge.report.contents import read_runs
 from medjudge.report.page import write_page
 from medjudge.report.tables import Kind, agreement_csv, latex, markdown, rates_csv
 from medjudge.store import Run
-from medjudge.validation.records import read_study
 from medjudge.validation.status import ValidationStatus
 from medjudge.validation.usability import (
     Coverage,
@@ -88,43 +87,6 @@ def write_scores(run: Run, judge_name: str) -> Scores:
 
 
 @dataclass(frozen=True)
-class Leaderboard:
-    """The rates of the models of one benchmark by one judge, from one or several runs.
-
-    Attributes:
-        benchmark: The sha256 of the questions.
-        judge: The judge's name.
-        models: Rates by model, the highest first.
-        statuses: The judge's validation status by run, overall (`OP`) and by category.
-        truncated: By model, the number of answers that ended at the token limit.
-    """
-
-    benchmark: str
-    judge: str
-    models: dict[str, ModelUsability]
-    statuses: dict[str, dict[str, ValidationStatus]]
-    truncated: dict[str, int]
-
-    @property
-    def columns(self) -> list[str]:
-        """Overall (`OP`) and the categories."""
-        return list(next(iter(self.statuses.values())))
-
-    def as_json(self) -> dict[str, Any]:
-        """One of the leaderboards that `report --json` prints."""
-        return {
-            "benchmark": self.benchmark,
-            "judge": self.judge,
-            "models": {model: rates.as_json() for model, rates in self.models.items()},
-            "truncated": self.truncated,
-            "validation_status": {
-                run: {part: status._asdict() for part, status in statuses.items()}
-                for run, statuses in self.statuses.items()
-            },
-        }
-
-
-@dataclass(frozen=True)
 class Report:
     """The files written, and what they say.
 
@@ -136,9 +98,9 @@ class Report:
     """
 
     page: Path
-    leaderboards: tuple[Leaderboard, ...]
-    plots: tuple[Path, ...] = ()
-    notes: tuple[str, ...] = ()
+    leaderboards: list[Board]
+    plots: list[Path]
+    notes: list[str]
 
     def as_json(self) -> dict[str, Any]:
         """The object that `report --json` prints."""
@@ -182,8 +144,7 @@ def write_report(
     earlier = None if since is None else Run.existing(Path(since))
     # A run that only compares models has no leaderboard.
     judged = [folder for folder in folders if folder.judges() or judge or not compared_by(folder)]
-    by_name = dict(zip(distinct_run_names(judged), judged, strict=True))
-    boards = [_leaderboard(group, by_name) for group in grouped(_judged(by_name, judge))]
+    boards = leaderboards(_judged(judged, judge))
     page = html or folders[0].path / "report.html"
     write_page(page, folders, language, earlier)
     files = []
@@ -191,52 +152,20 @@ def write_report(
         from medjudge.report.plots import write_plots  # matplotlib is an extra
 
         files = write_plots(plots, folders, language)
-    notes = dict.fromkeys(note for folder in folders for note in folder.notes())
-    return Report(page, tuple(boards), tuple(files), tuple(notes))
+    return Report(page, boards, files, list(dict.fromkeys(note for folder in folders for note in folder.notes())))
 
 
-def _judged(runs: Mapping[str, Run], judge: str | None) -> list[JudgedRun]:
-    """The runs, each by the judge that was asked for or judged last; writes `scores.json` of each.
-
-    Args:
-        runs: By name.
-    """
-    judged = []
-    for name, judge_name in [(name, judge_of_run(run, judge)) for name, run in runs.items()]:
-        run = runs[name]
+def _judged(runs: Sequence[Run], judge: str | None) -> list[JudgedRun]:
+    """The runs, each by the judge that was asked for or judged last; writes `scores.json` of each."""
+    judges = [judge_of_run(run, judge) for run in runs]
+    for run, judge_name in zip(runs, judges, strict=True):
         write_scores(run, judge_name)
-        study = read_study(run, judge_name)
-        shown = judged_run(name, read_contents(run, judge_name), judge_name)
-        judged.append(shown._replace(study=None if study is None or study.changed else study))
-    return judged
-
-
-def _leaderboard(group: Sequence[JudgedRun], runs: Mapping[str, Run]) -> Leaderboard:
-    """Rates and validation status of runs that share a leaderboard."""
-    folders = [runs[judged.run] for judged in group]
-    named = named_models(group, distinct_run_names(folders))
-    return Leaderboard(
-        group[0].key.benchmark,
-        group[0].judge,
-        best_first({name: judged.models[model] for name, (judged, model) in named.items()}),
-        {
-            f"judge {judged.judge}, {run.path}": dict(judged.validation_status)
-            for judged, run in zip(group, folders, strict=True)
-        },
-        {name: judged.truncated[model] for name, (judged, model) in named.items()},
-    )
-
-
-class TableText(NamedTuple):
-    """Tables for a paper, and the notes for which their format has no place."""
-
-    text: str
-    notes: tuple[str, ...] = ()
+    return judged_runs(read_runs(runs, judges))
 
 
 def tables_for_papers(
     runs: Sequence[Path | str], format: str, kinds: Sequence[Kind] = (), judge: str | None = None
-) -> TableText:
+) -> tuple[str, list[str]]:
     """Tables of the judges' scores in the paper's layout; `scores.json` of each run is written, too.
 
     Args:
@@ -245,25 +174,21 @@ def tables_for_papers(
         kinds: Which tables; all that the format holds unless given.
         judge: Whose judgments; of each run the last one that judged unless given.
 
+    Returns:
+        The text, and the notes for which its format has no place.
+
     Raises:
         InputError: Agreement is asked for and no judge is validated, or one CSV is to hold tables of different columns.
     """
-    folders = [Run.existing(Path(path)) for path in runs]
-    judges = [judge_of_run(folder, judge) for folder in folders]
     if format == "csv" and "agreement" in kinds and len(kinds) > 1:
         raise InputError("--format csv: agreement has columns of its own; give --table agreement alone")
-    boards = _judged(dict(zip(distinct_run_names(folders), folders, strict=True)), judge)
-    if "agreement" in kinds and not any(board.study for board in boards):
+    judged = _judged([Run.existing(Path(path)) for path in runs], judge)
+    if "agreement" in kinds and not any(run.study for run in judged):
         raise InputError(
             f"--table agreement: nothing is measured yet; run "
-            f"`medjudge validate {quote(str(folders[0].path))} --judge {quote(judges[0])}`"
+            f"`medjudge validate {quote(str(judged[0].path))} --judge {quote(judged[0].judge)}`"
         )
     if format != "csv":
-        return TableText({"latex": latex, "markdown": markdown}[format](boards, kinds))
-    text = agreement_csv(boards) if "agreement" in kinds else rates_csv(boards, kinds)
-    return TableText(text, tuple(dict.fromkeys(note for board in boards for note in board.notes)))
-
-
-def save_tables(tables: TableText, file: Path) -> None:
-    """Writes tables into a file, as a whole or not at all."""
-    write_whole(file, tables.text)
+        return {"latex": latex, "markdown": markdown}[format](judged, kinds), []
+    text = agreement_csv(judged) if "agreement" in kinds else rates_csv(judged, kinds)
+    return text, list(dict.fromkeys(note for run in judged for note in run.notes))

@@ -11,8 +11,6 @@ from medjudge.workflows.network import Listener, Network, listen, web_server_nee
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-_NO_LOGIN = "WARNING: no login. Whoever reaches {address} can read every run in {folder}."
-
 
 @dataclass(frozen=True)
 class RunPages:
@@ -22,7 +20,6 @@ class RunPages:
         runs: How many runs there are now, readable or not.
     """
 
-    folder: Path
     runs: int
     listener: Listener
     _app: "FastAPI"
@@ -57,5 +54,5 @@ def open_run_pages(folder: Path | str, *, network: Network = Network(), language
     app = site_app(folder, listener.host_names, language)
     network.warn_unencrypted("Questions, answers and scores")
     if not network.for_this_machine:
-        notify(_NO_LOGIN.format(address=listener.address, folder=folder))
-    return RunPages(folder, len(runs), listener, app)
+        notify(f"WARNING: no login. Whoever reaches {listener.address} can read every run in {folder}.")
+    return RunPages(len(runs), listener, app)

@@ -1,6 +1,7 @@
 """Runs to report on."""
 
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -37,16 +38,8 @@ def validated(tmp_path_factory: pytest.TempPathFactory) -> Path:
             weights = np.exp(-np.square(np.arange(1, 6) - level[answer.key] - draw.normal(0, noise)))
             probabilities = (weights / weights.sum()).round(6).tolist()
             score = median_level(np.array(probabilities))
-            judgments.append(
-                Judgment(
-                    question_id=answer.question_id,
-                    model=answer.model,
-                    judge=judge,
-                    score=score,
-                    probabilities=probabilities,
-                    rationale="as I see it",
-                )
-            )
+            said = {"score": score, "probabilities": probabilities, "rationale": "as I see it"}
+            judgments.append(Judgment(question_id=answer.question_id, model=answer.model, judge=judge, **said))
         return judgments
 
     mine, gpt = judged("mine", 1), judged("gpt", 0.5)
@@ -81,6 +74,12 @@ def validated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(validated: Path, tmp_path: Path) -> Run:
     """A copy that a test may change."""
     return Run(Path(shutil.copytree(validated, tmp_path / "copy")))
+
+
+@pytest.fixture
+def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where matplotlib is not installed; and faster, where plots are not what is tested."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
 
 
 _PAGES: dict[str, str] = {}

@@ -61,6 +61,7 @@ def test_no_part_of_the_report_has_a_serious_issue(run, tmp_path, tab, width, sc
         page.locator("#detail h3" if "answer/" in address else f"{address}.open").wait_for()
         page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
         assert page.evaluate(SERIOUS) == [], address
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address
 
 
 @pytest.mark.slow

@@ -9,9 +9,10 @@ import pytest
 from medjudge.item_records import ItemJudgment, ItemVerdict
 from medjudge.judge.items import item_judgments_file
 from medjudge.records import AgreedScore, Judgment, PointVerdict, RubricItem
+from medjudge.report.boards import judged_runs
 from medjudge.report.cases import cases
 from medjudge.report.contents import read_contents
-from medjudge.report.sections import section
+from medjudge.report.sections import Apart, judge_part
 from medjudge.report.words import Words
 from medjudge.store import Run, write_records
 from medjudge.validation.answers import paired
@@ -36,20 +37,21 @@ def settled(
     return run
 
 
+def apart_in(run: Run) -> list[Apart]:
+    contents = read_contents(run)
+    (judged,) = judged_runs([contents])
+    return judge_part(contents, judged, Words()).apart
+
+
 def test_the_agreed_score_is_the_level_everywhere(settled: Run) -> None:
     validated = paired(settled.questions(), settled.judgments("gpt"), settled.settled_scores())
     assert validated.physician.tolist() == [5]
 
-    contents = read_contents(settled)
-    shown = cases(contents)
+    shown = cases(read_contents(settled))
     assert shown.overview["physicians"] == [5]
     assert shown.overview["raters"] == ["dr-a", "dr-b"]
-    # 3, the mean, would be two levels from the judge.
-    assert section(contents, 0, Words())["judges"]["gpt"]["apart"] == []
-
-
-def test_all_scores_of_a_settled_answer_are_on_the_page(settled: Run) -> None:
-    [[[_, _, _, scores]]] = cases(read_contents(settled)).blocks
+    assert apart_in(settled) == []  # 3, the mean, would be two levels from the judge
+    [[[_, _, _, scores]]] = shown.blocks
     assert scores == [["dr-a", 2, None, None], ["dr-b", 4, None, None], ["dr-c", 5, None, None, 1]]
 
 
@@ -65,8 +67,7 @@ def test_differences_are_sorted_by_harm(
     write_records(run.judgments_file("gpt"), judgments)
     scores = [physician_score(question_id=name, rater="dr-a", score=theirs) for name, (_, theirs) in levels.items()]
     write_records(run.physicians_file, scores)
-    apart = section(read_contents(run), 0, Words())["judges"]["gpt"]["apart"]
-    assert [(one.question_id, one.dangerous) for one in apart] == [
+    assert [(one.question_id, one.dangerous) for one in apart_in(run)] == [
         ("worst", True),
         ("near", True),
         ("lenient", False),
@@ -88,14 +89,8 @@ def test_harm_is_level_1_or_safety_0_and_a_danger_that_the_judge_names(
         Judgment(**KEY | {"question_id": name}, judge="gpt", score=3, points=points.get(name)) for name in names
     ]
     write_records(run.judgments_file("gpt"), judgments)
-    verdicts = [
-        ItemJudgment(
-            **KEY | {"question_id": name},
-            judge="gpt",
-            items=[ItemVerdict(item=item.text, met=0.1 if name == "against-an-item" else 0.9)],
-        )
-        for name in names
-    ]
+    met = {name: ItemVerdict(item=item.text, met=0.1 if name == "against-an-item" else 0.9) for name in names}
+    verdicts = [ItemJudgment(question_id=name, model="m", judge="gpt", items=[met[name]]) for name in names]
     write_records(item_judgments_file(run, "gpt"), verdicts)
     scores = [physician_score(question_id=name, rater="dr-a", score=1 if name == "level-1" else 3) for name in names]
     write_records(run.physicians_file, scores)

@@ -7,8 +7,8 @@ import pytest
 from medjudge.benchmark.sample import sample_folder
 from medjudge.files import write_json
 from medjudge.records import Judgment
-from medjudge.report.boards import leaderboards
-from medjudge.report.contents import read_contents
+from medjudge.report.boards import judged_runs, leaderboards
+from medjudge.report.contents import read_runs
 from medjudge.store import Run, write_records
 from medjudge.validation.usability import Coverage
 
@@ -38,7 +38,7 @@ def judged(tmp_path: Path):
 
 
 def boards_of(*runs: Run):
-    return leaderboards([read_contents(run) for run in runs])
+    return leaderboards(judged_runs(read_runs(runs)))
 
 
 def test_runs_of_one_benchmark_and_judge_share_a_leaderboard(judged) -> None:
@@ -46,17 +46,15 @@ def test_runs_of_one_benchmark_and_judge_share_a_leaderboard(judged) -> None:
     assert list(board.models) == ["second-a", "second-b", "first-a", "first-b"]
     assert board.coverage == Coverage(answers=224, unscored=0)
     assert [board.ties[name].tie for name in board.models] == [True, True, False, False]
-    assert board.runs == [0, 1]
-
-
-def test_a_model_in_two_runs_stands_twice_under_its_runs_name(judged) -> None:
-    (board,) = boards_of(judged("one", "same", 3), judged("two", "same", 5))
-    assert list(board.models) == ["two/same-a", "two/same-b", "one/same-a", "one/same-b"]
+    assert [run.place for run in board.judged] == [0, 1]
+    # A model of both runs stands twice, under its run's name.
+    (board,) = boards_of(judged("three", "same", 3), judged("four", "same", 5))
+    assert list(board.models) == ["four/same-a", "four/same-b", "three/same-a", "three/same-b"]
 
 
 def test_different_questions_or_judges_never_share_a_leaderboard(judged) -> None:
     whole, part = judged("whole", "m"), judged("part", "n", questions=slice(0, 40))
-    assert [board.questions for board in boards_of(whole, part)] == [56, 40]
+    assert [len(board.questions) for board in boards_of(whole, part)] == [56, 40]
     other = judged("other", "o", sha256="b")
     assert [list(board.models) for board in boards_of(whole, other)] == [["m-a", "m-b"], ["o-a", "o-b"]]
 
@@ -69,3 +67,15 @@ def test_the_worst_validation_of_a_judge_counts(judged, validated) -> None:
         write_json(run.agreement_file("j"), study | {"gate": {**study["gate"], "passed": passed}})
     states = [boards_of(*some)[0].validation_status["OP"].state for some in (runs, runs[1:], runs[2:])]
     assert states == ["failed", "validated", "never validated"]
+
+
+@pytest.mark.slow
+def test_the_command_keeps_benchmarks_apart_and_writes_plots(medjudge, judged) -> None:
+    whole, part = judged("whole", "m"), judged("part", "n", questions=slice(0, 9))
+    both = json.loads(medjudge("report", whole.path, part.path, "--json").stdout)
+    assert "models" not in both
+    assert [next(iter(board["models"].values()))["OP"]["questions"] for board in both["leaderboards"]] == [56, 9]
+    assert "of benchmark" in medjudge("report", whole.path, part.path).stdout
+    alone = json.loads(medjudge("report", part.path, "--plots", part.path / "plots", "--json").stdout)
+    assert alone["models"] == alone["leaderboards"][0]["models"]
+    assert len(list((part.path / "plots").iterdir())) == len(alone["plots"]) == 4

@@ -1,8 +1,7 @@
 import pytest
 
 from medjudge.records import Answer
-from medjudge.report.contents import Effort, effort, read_contents
-from medjudge.report.page import write_page
+from medjudge.report.page import report_page
 from medjudge.report.words import duration
 from medjudge.store import Run, write_records
 
@@ -21,27 +20,14 @@ def measured(run: Run) -> Run:
     return run
 
 
-def test_tokens_time_and_cost_are_gathered(measured) -> None:
-    took = effort(read_contents(measured), "gpt")
-    assert took.answers[0] == Effort("model-a", 56, 100.0, 40.0, 560.0)
-    assert took.answers[0].per_item == 10.0
-    assert took.answers[1] == Effort("model-b", 56, None, None, None)
-    assert took.judgments == Effort("gpt", 280, None, None, 28.0)
-    assert (took.usd, took.known) == (1.234, True)
-
-
-def test_a_run_that_recorded_nothing_shows_nothing(run, tmp_path, monkeypatch) -> None:
-    assert not effort(read_contents(run), "gpt").known
-    write_page(tmp_path / "report.html", [run])
-    assert "Tokens, time and cost" not in (tmp_path / "report.html").read_text(encoding="utf-8")
-
-
-def test_the_page_shows_what_a_run_took(measured, tmp_path) -> None:
-    write_page(tmp_path / "report.html", [measured])
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+@pytest.mark.usefixtures("without_plots")
+def test_the_page_shows_what_a_run_took_and_nothing_where_nothing_is_known(validated, measured) -> None:
+    page = report_page([measured])
     assert "All requests of the run to servers cost 1.23 USD." in page
-    assert "<td>56</td><td>100</td><td>40</td><td>9 min</td><td>10.0 s</td>" in page
+    assert "<td>56</td><td>100</td><td>40</td><td>9 min</td><td>10.0 s</td>" in page  # model-a
+    assert "<td>56</td><td>&ndash;</td><td>&ndash;</td><td>–</td><td>–</td>" in page
     assert "<td>280</td><td>&ndash;</td><td>&ndash;</td><td>28.0 s</td><td>100 ms</td>" in page
+    assert "Tokens, time and cost" not in report_page([Run(validated)])
 
 
 @pytest.mark.parametrize(

@@ -32,16 +32,11 @@ def checked_run(sample_run: Path) -> Run:
             for item, share in zip(questions[answer.question_id], met, strict=True)
         ]
         judgments.append(ItemJudgment(**key, judge="gpt", items=verdicts))
-        scores += [
-            ItemScore(
-                **key, rater="dr-a", item=one.item, verdict="met" if one.is_met != (place == 2) else "contradicted"
-            )
-            for place, one in enumerate(verdicts)
-        ]
-    item_judgments_file(run, "gpt").parent.mkdir()
+        for place, one in enumerate(verdicts):
+            said = "met" if one.is_met != (place == 2) else "contradicted"
+            scores.append(ItemScore(**key, rater="dr-a", item=one.item, verdict=said))
     write_records(item_judgments_file(run, "gpt"), judgments)
     write_records(run.items_file, scores)
-    run.judgments_file("gpt").parent.mkdir()
     levels = [Judgment(**answer.key._asdict(), judge="gpt", score=4, expected=4.0) for answer in run.answers()]
     write_records(run.judgments_file("gpt"), levels)
     write_item_study(run, ImportedRef("gpt"))

@@ -130,22 +130,15 @@ def test_rates_equal_those_of_aggregate_digit_for_digit(tmp_path, seed: int) -> 
     generator = np.random.default_rng(seed)
     choices = ["5", "4", "4", "5", "3", "2", "1", "-1", -1, "", "10", "0", 5]
     paths, files = [], []
+    entry = {"round": 1, "problem": "p", "model_answer": "a", "model_answer_judgement": "…"}
     for number in range(3):
-        file = {
-            name: [
-                {
-                    "groupCode": group,
-                    "round": 1,
-                    "problem": "p",
-                    "category1": name,
-                    "model_answer": "a",
-                    "model_answer_score": choices[generator.integers(len(choices))],
-                    "model_answer_judgement": "…",
-                }
-                for group in range(int(7 + 13 * index))
+        file = {}
+        for index, name in enumerate(CATEGORY_OF):
+            scores = [choices[generator.integers(len(choices))] for _ in range(7 + 13 * index)]
+            file[name] = [
+                {**entry, "groupCode": group, "category1": name, "model_answer_score": score}
+                for group, score in enumerate(scores)
             ]
-            for index, name in enumerate(CATEGORY_OF)
-        }
         files.append(file)
         paths.append(tmp_path / f"{number}.json")
         paths[-1].write_text(json.dumps(file, ensure_ascii=False), encoding="utf-8")
@@ -162,9 +155,6 @@ def test_the_interval_is_wilsons_for_single_questions_and_wider_for_conversation
     low, high = usability_interval(usable, np.arange(20) // 2)
     assert low < alone[0]
     assert high > alone[1]
-
-
-def test_all_or_none_usable_still_has_an_interval() -> None:
-    low, high = usability_interval(np.ones(12, dtype=bool), np.arange(12))
+    low, high = usability_interval(np.ones(12, dtype=bool), np.arange(12))  # all usable, and still an interval
     assert 0.7 < low < 0.8
     assert high == 1

@@ -1,4 +1,5 @@
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from rich.console import Console
 from medjudge.cli.verdict_screen import print_verdict
 from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateResult
 from medjudge.records import Judgment
-from medjudge.report.boards import Board, leaderboards
+from medjudge.report.boards import Board, judged_runs, leaderboards
 from medjudge.report.contents import read_contents
 from medjudge.report.paired import Difference
 from medjudge.report.sections import studies_of
@@ -21,11 +22,18 @@ from medjudge.validation.records import Study
 from medjudge.validation.status import ValidationState, ValidationStatus
 
 COLUMNS = ("MK", "MLU", "MR", "MSE", "MTG")
+S = ValidationState
 
 
 def statuses(overall: ValidationState, *columns: ValidationState) -> dict[str, ValidationStatus]:
     states = dict(zip(COLUMNS, columns or [overall] * 5, strict=True)) | {"OP": overall}
     return {column: ValidationStatus(state, "why") for column, state in states.items()}
+
+
+@pytest.fixture
+def study(validated: Path) -> Study:
+    """The study of `mine` against physicians."""
+    return studies_of(Run(validated), "mine")[0]
 
 
 def plain(sentences: Any) -> list[str]:
@@ -37,51 +45,46 @@ def board(run: Run) -> Board:
     """The sample's five models by one judge: `model-a` is always usable, the others less and less often."""
     draw = np.random.default_rng(1)
     shares = {"model-a": 1.0, "model-b": 0.6, "model-c": 0.5, "model-d": 0.4, "model-e": 0.3}
-    judgments = [
-        Judgment(
-            question_id=a.question_id, model=a.model, judge="gpt", score=5 if draw.random() < shares[a.model] else 2
-        )
-        for a in run.answers()
-    ]
+    judgments = []
+    for answer in run.answers():
+        score = 5 if draw.random() < shares[answer.model] else 2
+        judgments.append(Judgment(question_id=answer.question_id, model=answer.model, judge="gpt", score=score))
     write_records(run.judgments_file("gpt"), judgments)
-    return next(one for one in leaderboards([read_contents(run)]) if one.judge == "gpt")
+    return next(one for one in leaderboards(judged_runs([read_contents(run)])) if one.judge == "gpt")
 
 
-def test_a_leader_shown_to_be_ahead_leads(board) -> None:
-    leads, sure, trust = plain(verdict(board, [], Words()))
-    assert leads.startswith("model-a leads: it answers 100.0 % of 56 questions usably (")
-    assert sure.startswith("The lead over model-b, ")
-    assert sure.endswith("), is more than chance.")
-    assert trust == "Do not act on these rates yet: the judge was never compared with physicians."
+TIE = "The lead over model-b, 5.0 points (-2.5 to 12.5), may be chance."
 
 
 @pytest.mark.parametrize(
-    ("tied", "expected"),
+    ("tied", "leads", "sure"),
     [
-        (["model-b"], "; model-b may be as good."),
-        (["model-b", "model-c"], "; model-b and model-c may be as good."),
-        (["model-b", "model-c", "model-d"], "; 3 of the 4 others may be as good."),
-        (["model-b", "model-c", "model-d", "model-e"], "; any of the 4 others may be as good."),
+        ("", "model-a leads: it answers 100.0 % of 56 questions usably (", ", is more than chance."),
+        ("b", "; model-b may be as good.", TIE),
+        ("bc", "; model-b and model-c may be as good.", TIE),
+        ("bcd", "; 3 of the 4 others may be as good.", TIE),
+        ("bcde", "; any of the 4 others may be as good.", TIE),
     ],
 )
-def test_models_that_may_be_as_good_are_named_or_counted(board, tied, expected) -> None:
-    differences = {name: Difference(-5.0, -12.5, 2.5, name in tied) for name in board.models}
-    leads, sure, _ = plain(verdict(board._replace(ties=differences), [], Words()))
-    assert leads.startswith("model-a has the highest rate: 100.0 % of 56 questions (")
-    assert leads.endswith(expected)
-    assert sure == "The lead over model-b, 5.0 points (-2.5 to 12.5), may be chance."
+def test_models_that_may_be_as_good_are_named_or_counted(board, tied, leads, sure) -> None:
+    if tied:
+        differences = {name: Difference(-5.0, -12.5, 2.5, name[-1] in tied) for name in board.models}
+        board = board._replace(ties=differences)
+    first, second, trust = plain(verdict(board, [], Words()))
+    assert leads in first
+    assert first.startswith("model-a has the highest rate: 100.0 % of 56 questions (") == bool(tied)
+    assert second.startswith("The lead over model-b, ")
+    assert second.endswith(sure)
+    assert trust == "Do not act on these rates yet: the judge was never compared with physicians."
 
 
-def test_unscored_answers_and_few_conversations_are_said(board) -> None:
+def test_gaps_are_said(board) -> None:
     coverage = board.coverage._replace(unscored=12)
     _, sure, _ = plain(verdict(board._replace(conversations=20, coverage=coverage), [], Words()))
     assert sure == (
         "20 conversations are too few to tell models apart; it takes 30. "
         "12 of 280 answers have no score and count as not usable."
     )
-
-
-def test_one_model_and_no_score_are_said(board) -> None:
     only = {"model-a": board.models["model-a"]}
     leads, sure, _ = plain(verdict(board._replace(models=only, ties={}), [], Words()))
     assert leads.startswith("model-a answers 100.0 % of 56 questions usably (")
@@ -89,10 +92,9 @@ def test_one_model_and_no_score_are_said(board) -> None:
     assert plain(verdict(board._replace(models={}, ties={}), [], Words()))[0] == "No answer has a score yet."
 
 
-def test_trust_rests_on_the_study_against_physicians(board, run) -> None:
-    (study, *_) = studies_of(run, "mine")
+def test_trust_rests_on_the_study_against_physicians(board, study) -> None:
     assert study.against_kind == AgainstKind.PHYSICIANS
-    validated = board._replace(validation_status=statuses(ValidationState.VALIDATED))
+    validated = board._replace(validation_status=statuses(S.VALIDATED))
     *_, trust = plain(verdict(validated, [study], Words()))
     assert trust.startswith("The judge passed every check of the default gate. It calls ")
     assert f" of {study.n} answers." in trust
@@ -123,8 +125,7 @@ EFFECT = ProbeEffect(
         (True, "iiiii", "inconclusive", "5 of 5 checks undecided (check 0; check 1; check 2; and 2 more)."),
     ],
 )
-def test_the_sentence_on_trust_counts_the_checks(board, run, usual, results, state, expected) -> None:
-    (study, *_) = studies_of(run, "mine")
+def test_the_sentence_on_trust_counts_the_checks(board, study, usual, results, state, expected) -> None:
     states = {"p": CheckState.PASSED, "f": CheckState.FAILED, "i": CheckState.INCONCLUSIVE}
     (first, *_) = study.gate.checks
     checks = [
@@ -135,7 +136,6 @@ def test_the_sentence_on_trust_counts_the_checks(board, run, usual, results, sta
     study = study.model_copy(update={"gate": GateResult(passed=passed, usual=usual, checks=checks)})
     shown = board._replace(validation_status=statuses(ValidationState(state)))
     assert expected in plain(verdict(shown, [study], Words()))[-1]
-    assert "trusted" not in plain(verdict(shown, [study], Words()))[-1]
 
 
 @pytest.mark.parametrize(
@@ -150,8 +150,7 @@ def test_the_sentence_on_trust_counts_the_checks(board, run, usual, results, sta
         ("constructed levels", True, "inconclusive", "allowed; measured against constructed levels, not physicians"),
     ],
 )
-def test_the_terminal_says_the_same(run, against, usual, state, expected) -> None:
-    (study, *_) = studies_of(run, "mine")
+def test_the_terminal_says_the_same(study, against, usual, state, expected) -> None:
     (flips,) = [check for check in study.gate.checks if check.kind == CheckKind.PROBE_FLIPS]
     checks = [flips.model_copy(update={"state": CheckState(state)})]
     gate = GateResult(passed=True if state == "passed" else None, usual=usual, checks=checks)
@@ -166,30 +165,24 @@ def test_the_terminal_says_the_same(run, against, usual, state, expected) -> Non
     [
         ("filler", "Probe filler flips 100.0 % of 40 answers; the default gate allows 2 %."),
         ("homoglyphs", "Probe homoglyphs, which the gate leaves out, flips 100.0 % of 40 answers."),
-        (
-            "append-harm",
-            "answers stayed usable after a dangerous instruction was added (probe append-harm).",
-        ),
+        ("append-harm", "answers stayed usable after a dangerous instruction was added (probe append-harm)."),
     ],
 )
-def test_a_passed_gate_names_the_worst_probe_outside_it(board, run, probe, expected) -> None:
-    (study, *_) = studies_of(run, "mine")
+def test_a_passed_gate_names_the_worst_probe_outside_it(board, study, probe, expected) -> None:
     gate = GateResult(passed=True, usual=False, checks=study.gate.checks)
     probes = ProbeStudy(answers=40, effects={probe: EFFECT}, not_applied=[])
     study = study.model_copy(update={"gate": gate, "probes": probes})
-    shown = board._replace(validation_status=statuses(ValidationState.CUSTOM_GATE))
+    shown = board._replace(validation_status=statuses(S.CUSTOM_GATE))
     assert plain(verdict(shown, [study], Words()))[-1].endswith(expected)
 
 
 def test_the_banner_groups_columns_by_state() -> None:
-    state = ValidationState
-    alike = banner(statuses(state.FAILED), Words())
-    assert alike.state == state.FAILED
-    assert alike.line.unescape() == "In every category the judge failed a check against physicians' scores."
-    mixed = banner(statuses(state.FAILED, state.VALIDATED, state.FAILED, *[state.VALIDATED] * 3), Words())
-    assert mixed == (state.FAILED, "MK, MR, MSE, MTG validated; MLU failed.")
-    chinese = banner(statuses(state.FAILED, state.VALIDATED, state.FAILED, *[state.VALIDATED] * 3), Words("zh"))
-    assert chinese.line == "MK、MR、MSE、MTG：已验证；MLU：未通过。"
+    alike, mixed = statuses(S.FAILED), statuses(S.FAILED, S.VALIDATED, S.FAILED, *[S.VALIDATED] * 3)
+    assert banner(alike, Words()).unescape() == (
+        "In every category the judge failed a check against physicians' scores."
+    )
+    assert banner(mixed, Words()) == "MK, MR, MSE, MTG validated; MLU failed."
+    assert banner(mixed, Words("zh")) == "MK、MR、MSE、MTG：已验证；MLU：未通过。"
 
 
 def test_names_in_a_sentence_are_text(board) -> None:

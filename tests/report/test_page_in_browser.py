@@ -145,45 +145,45 @@ def test_the_policy_refuses_what_the_pages_own_script_does_not_need(run, browser
 def test_filters_find_what_the_records_hold(run, open_report) -> None:
     page = open_report(run, address="#answers")
     answers, questions = run.answers(), {question.id: question for question in run.questions()}
-    level = {key: level_of(rounds) for key, rounds in scored_rounds(run.judgments("mine")).items()}
+    mine, gpt = (
+        {key: level_of(rounds) for key, rounds in scored_rounds(run.judgments(judge)).items()}
+        for judge in ("mine", "gpt")
+    )
     usable = {judgment.answer_key: sum(judgment.probabilities[3:]) for judgment in run.judgments("mine")}
-    other = {key: level_of(rounds) for key, rounds in scored_rounds(run.judgments("gpt")).items()}
-    levels_of: dict[Any, list[int]] = {}
+    levels: dict[Any, list[int]] = {}
     for score in run.physician_scores():
-        levels_of.setdefault(score.answer_key, []).append(score.level)
-    physicians_level = {key: consensus(levels) for key, levels in levels_of.items()}
+        levels.setdefault(score.answer_key, []).append(score.level)
+    physicians = {key: consensus(all_levels) for key, all_levels in levels.items()}
 
     def expected(holds: Callable[[Any], bool]) -> int:
         return sum(holds(answer.key) for answer in answers)
 
-    def shown_count(**values: str) -> int:
-        return choose(page, judge="mine", **values)
+    def category(key: Any) -> str:
+        return questions[key.question_id].category
 
-    assert shown_count() == len(answers) == 280
-    assert shown_count(score="usable") == expected(lambda key: level[key] >= 4)
-    assert shown_count(score="2") == expected(lambda key: level[key] == 2)
-    assert shown_count(physicians="none") == expected(lambda key: key not in physicians_level)
-    assert shown_count(physicians="unusable") == expected(lambda key: physicians_level.get(key, 5) < 4)
-    assert shown_count(category='["MR"]') == expected(lambda key: questions[key.question_id].category == "MR")
-    drugs = expected(lambda key: questions[key.question_id].subcategory == "药物")
-    assert shown_count(category='["MK","药物"]') == drugs > 0
-    assert shown_count(model='"model-c"', score="unusable") == expected(
-        lambda key: key.model == "model-c" and level[key] < 4
-    )
-    apart = expected(lambda key: key in physicians_level and (physicians_level[key] >= 4) != (level[key] >= 4))
-    assert shown_count(apart="usable") == apart > 0
-    danger = expected(lambda key: key in physicians_level and physicians_level[key] < 4 <= level[key])
-    assert shown_count(apart="danger") == danger > 0
-    assert shown_count(apart="levels") == expected(
-        lambda key: abs(physicians_level.get(key, level[key]) - level[key]) >= 2
-    )
-    assert shown_count(apart="judges") == expected(lambda key: (other[key] >= 4) != (level[key] >= 4))
-    unsafe = expected(lambda key: questions[key.question_id].category == "MSE" and level[key] < 4)
-    assert shown_count(harm="ethics") == unsafe > 0
-    assert shown_count(harm="judge") == expected(lambda key: level[key] == 1) > 0  # in every category
-    worst = expected(lambda key: min(levels_of.get(key, [5])) == 1)
-    assert shown_count(harm="physicians") == worst > 0
-    assert shown_count(score="low") == expected(lambda key: level[key] <= 2)
+    def drug(key: Any) -> bool:
+        return questions[key.question_id].subcategory == "药物"
+
+    wanted: list[tuple[dict[str, str], Callable[[Any], bool]]] = [
+        ({}, lambda key: True),
+        ({"score": "usable"}, lambda key: mine[key] >= 4),
+        ({"score": "2"}, lambda key: mine[key] == 2),
+        ({"score": "low"}, lambda key: mine[key] <= 2),
+        ({"physicians": "none"}, lambda key: key not in physicians),
+        ({"physicians": "unusable"}, lambda key: physicians.get(key, 5) < 4),
+        ({"category": '["MR"]'}, lambda key: category(key) == "MR"),
+        ({"category": '["MK","药物"]'}, drug),
+        ({"model": '"model-c"', "score": "unusable"}, lambda key: key.model == "model-c" and mine[key] < 4),
+        ({"apart": "usable"}, lambda key: key in physicians and (physicians[key] >= 4) != (mine[key] >= 4)),
+        ({"apart": "danger"}, lambda key: physicians.get(key, 5) < 4 <= mine[key]),
+        ({"apart": "levels"}, lambda key: abs(physicians.get(key, mine[key]) - mine[key]) >= 2),
+        ({"apart": "judges"}, lambda key: (gpt[key] >= 4) != (mine[key] >= 4)),
+        ({"harm": "ethics"}, lambda key: category(key) == "MSE" and mine[key] < 4),
+        ({"harm": "judge"}, lambda key: mine[key] == 1),  # in every category
+        ({"harm": "physicians"}, lambda key: min(levels.get(key, [5])) == 1),
+    ]
+    for filters, holds in wanted:
+        assert choose(page, judge="mine", **filters) == expected(holds) > 0, filters
     # Each share on the leaderboard leads to its answers.
     page.locator("nav.main a").first.click()
     page.locator("nav.sub a[href='#board-1']").click()
@@ -191,11 +191,10 @@ def test_filters_find_what_the_records_hold(run, open_report) -> None:
     model, (share, *_) = row.locator("th").inner_text(), row.locator("td a").all_inner_texts()
     row.locator("td a").first.click()
     page.locator("#answers.open").wait_for()
-    found = expected(lambda key: key.model == model and level[key] == 1)
+    found = expected(lambda key: key.model == model and mine[key] == 1)
     expect(page.locator("#count")).to_have_text(f"{found} of 280 answers")
     assert share == f"{100 * found / 56:.1f}"
-    page.locator("#filters [type=reset]").click()
-    shown_count()
+    choose(page, judge="mine")
     page.locator("#filters [name=uncertain]").check()
     assert count(page) == expected(lambda key: 0.25 <= usable[key] <= 0.75)
     page.locator("#filters [name=order]").select_option("uncertain")
@@ -284,13 +283,9 @@ def test_the_list_is_read_with_the_keyboard(run, open_report) -> None:
     page.keyboard.press("Escape")
     page.keyboard.press("Home")
     expect(page.locator(".row[aria-selected=true]")).to_have_attribute("aria-posinset", "1")
-
-
-def test_only_the_rows_seen_are_in_the_page(run, open_report) -> None:
-    page = open_report(run, viewport={"width": 1200, "height": 700}, address="#answers")
     page.locator("#list").evaluate("list => { list.scrollTop = list.scrollHeight / 2 }")
     expect(page.locator(".row").first).not_to_have_attribute("aria-posinset", "1")
-    assert 5 < page.locator(".row").count() < 40
+    assert 5 < page.locator(".row").count() < 40  # only the rows seen are in the page
 
 
 def test_leader_and_evaluator_need_no_script(run, open_report) -> None:

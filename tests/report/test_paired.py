@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from medjudge.records import Judgment
-from medjudge.report.paired import Duel, differences_from_best, duels, mean_levels, paired_difference
+from medjudge.records import Judgment, Question
+from medjudge.report.paired import Difference, Duel, duels, mean_levels, paired_differences, ties
 from medjudge.validation.usability import usability_interval
 
 CONVERSATIONS = np.arange(200).astype(str)
@@ -12,67 +12,61 @@ def first(share: float, questions: int = 200) -> np.ndarray:
     return np.arange(questions) < share * questions
 
 
+def behind_best(*usable: np.ndarray, groups: np.ndarray = CONVERSATIONS) -> list[Difference]:
+    asked = {"category": "MK", "prompt": "?", "language": "en"}
+    questions = [Question(id=str(n), group=group, **asked) for n, group in enumerate(groups)]
+    return list(ties(questions, {str(name): row for name, row in enumerate(usable)}).values())
+
+
 def test_a_difference_is_paired_over_conversations() -> None:
-    usable = np.array([first(0.60), first(0.66), first(0.1)])
-    worse, best, worst = differences_from_best(usable, CONVERSATIONS, resamples=2000)
+    near, good = first(0.60), first(0.66)
+    worse, best, worst = behind_best(near, good, first(0.1))
     assert (best.value, best.tie) == (0, True)
     # Every question that the first can answer the second can, too: apart, although their own intervals overlap.
-    assert usability_interval(usable[0], CONVERSATIONS)[1] > usability_interval(usable[1], CONVERSATIONS)[0]
+    assert usability_interval(near, CONVERSATIONS)[1] > usability_interval(good, CONVERSATIONS)[0]
     assert worse.value == pytest.approx(-6)
     assert -11 < worse.low < -6 < worse.high < -2
-    assert not worse.tie
-    assert not worst.tie
-    swapped = np.array([first(0.60), np.roll(first(0.66), 100)])
-    assert differences_from_best(swapped, CONVERSATIONS, resamples=2000)[0].tie
+    assert (worse.tie, worst.tie) == (False, False)
+    assert behind_best(near, np.roll(good, 100))[0].tie
+    assert [difference.tie for difference in behind_best(near, near)] == [True, True]  # whatever the order
 
 
 def test_turns_of_a_conversation_are_no_evidence_of_their_own() -> None:
-    usable = np.array([np.ones(300), (np.arange(300) // 10) % 10 > 0])
-    together = (np.arange(300) // 10).astype(str)
-    assert not differences_from_best(usable, np.arange(300).astype(str), resamples=2000)[1].tie
-    wide = differences_from_best(usable, together, resamples=2000)[1]
-    assert wide.low < differences_from_best(usable, np.arange(300).astype(str), resamples=2000)[1].low - 3
+    all_usable, some = np.ones(300), (np.arange(300) // 10) % 10 > 0
+    alone = behind_best(all_usable, some, groups=np.arange(300).astype(str))[1]
+    assert not alone.tie
+    assert behind_best(all_usable, some, groups=(np.arange(300) // 10).astype(str))[1].low < alone.low - 3
 
 
-def test_few_conversations_tell_no_models_apart() -> None:
-    usable = np.array([first(1, 29), first(0, 29)])
-    assert differences_from_best(usable, np.arange(29).astype(str), resamples=200)[1].tie
-    usable = np.array([first(1, 30), first(0, 30)])
-    apart = differences_from_best(usable, np.arange(30).astype(str), resamples=200)[1]
-    assert not apart.tie
-    assert -100 == apart.low < apart.high < -80  # all alike here, which does not mean that all would be
-
-
-def test_equal_models_tie_whatever_the_order() -> None:
-    ties = differences_from_best(np.array([first(0.5), first(0.5)]), CONVERSATIONS, resamples=200)
-    assert [difference.tie for difference in ties] == [True, True]
+@pytest.mark.parametrize(("conversations", "tie"), [(29, True), (30, False)])
+def test_few_conversations_tell_no_models_apart(conversations, tie) -> None:
+    groups = np.arange(conversations).astype(str)
+    worse = behind_best(first(1, conversations), first(0, conversations), groups=groups)[1]
+    assert worse.tie == tie
+    assert -100 == worse.low < worse.high < -80  # all alike here, which does not mean that all would be
 
 
 def test_a_rise_is_paired_over_conversations() -> None:
-    before = np.array([False] * 30 + [True] * 10)
-    now = np.ones(40, dtype=bool)
-    rise = paired_difference(now, before, np.arange(40).astype(str))
-    assert rise.value == 75
-    assert 50 < rise.low < 75 < rise.high < 95
-    assert not rise.tie
-    assert paired_difference(now, before, (np.arange(40) % 20).astype(str)).tie  # 20 conversations are too few
-    of_seven = paired_difference(now, before, (np.arange(40) % 7).astype(str))
-    assert of_seven == (75, None, None, True)
-    level = paired_difference(now, now, np.arange(40).astype(str))
-    assert level.value == 0
-    assert level.low < 0 < level.high
+    before, now = np.array([False] * 30 + [True] * 10), np.ones(40, dtype=bool)
+
+    def rise(then: np.ndarray, conversations: int) -> Difference:
+        (difference,) = paired_differences(now[None], then[None], (np.arange(40) % conversations).astype(str))
+        return difference
+
+    clear = rise(before, 40)
+    assert clear.value == 75
+    assert 50 < clear.low < 75 < clear.high < 95
+    assert not clear.tie
+    assert rise(before, 20).tie  # 20 conversations are too few
+    assert rise(before, 7) == (75, None, None, True)
+    level = rise(now, 40)
+    assert level.low < level.value == 0 < level.high
 
 
 def judged(question_id: str, model: str, *scores: int | None) -> list[Judgment]:
+    key = {"question_id": question_id, "model": model, "judge": "j"}
     return [
-        Judgment(
-            question_id=question_id,
-            model=model,
-            sample=sample,
-            judge="j",
-            score=score,
-            error=None if score else "no score",
-        )
+        Judgment(**key, sample=sample, score=score, error=None if score else "no score")
         for sample, score in enumerate(scores)
     ]
 

@@ -43,29 +43,3 @@ def test_plots_of_the_same_name_do_not_replace_each_other(validated, tmp_path, m
     names = {file.stem for file in write_plots(tmp_path / "plots", [Run(validated), other])}
     assert {"mine-agreement", "mine-agreement-2", "mine-against-..-gpt-agreement"} <= names
     assert names == {file.stem for file in (tmp_path / "plots").iterdir()}
-
-
-@pytest.mark.slow
-def test_report_writes_plots_and_keeps_benchmarks_apart(medjudge, validated, sample_run) -> None:
-    run = Run(sample_run)
-    kept = run.questions()[:9]
-    run.questions_file.write_text("".join(record.model_dump_json() + "\n" for record in kept), encoding="utf-8")
-    run.answers_file.write_text(
-        "".join(
-            answer.model_dump_json() + "\n" for answer in run.answers() if answer.question_id in {k.id for k in kept}
-        ),
-        encoding="utf-8",
-    )
-    run.physicians_file.unlink()
-    (run.path / "judgments").mkdir()
-    lines = (validated / "judgments" / "mine.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-    ids = {record.id for record in kept}
-    run.judgments_file("mine").write_text("".join(x for x in lines if json.loads(x)["question_id"] in ids))
-    both = json.loads(medjudge("report", validated, run.path, "--judge", "mine", "--json").stdout)
-    assert "models" not in both
-    assert [board["models"]["model-a"]["OP"]["questions"] for board in both["leaderboards"]] == [56, 9]
-    assert "of benchmark" in medjudge("report", validated, run.path, "--judge", "mine").stdout
-    done = medjudge("report", run.path, "--plots", run.path / "plots", "--json")
-    alone = json.loads(done.stdout)
-    assert alone["models"] == alone["leaderboards"][0]["models"]
-    assert len(list((run.path / "plots").iterdir())) == len(alone["plots"]) == 4

@@ -56,11 +56,7 @@ def study() -> Study:
                 {"from": 0.1, "to": 0.3, "n": 6, "predicted": 0.2, "observed": 0.0, "low": 0.0, "high": 0.4},
                 {"from": 0.9, "to": 0.9, "n": 2, "predicted": 0.8, "observed": 1.0, "low": 0.3, "high": 1.0},
             ],
-            risk_coverage=[
-                {"coverage": 0.25, "risk": 0.0},
-                {"coverage": 0.5, "risk": 0.0},
-                {"coverage": 1.0, "risk": 0.125},
-            ],
+            risk_coverage=[{"coverage": at, "risk": risk} for at, risk in ((0.25, 0.0), (0.5, 0.0), (1.0, 0.125))],
             area_under_risk_coverage=0.05,
         ),
     )
@@ -76,41 +72,42 @@ def shown_text(plot: drawing.Plot | None) -> str:
     return " ".join(texts(plot))
 
 
-def test_titles_say_what_is_seen(study) -> None:
-    agreement = shown_text(plots.agreement_plot(study))
-    assert "On usable the judge agrees with physicians on 87.5 %, least in MTG (80.0 %)" in agreement
-    assert "87.5 % (50 to 96)" in agreement
-    assert "MTG, n = 5" in agreement
-    assert "physicians among each other" in agreement
-    assert "Same level on 6 of 8 answers; 1 called usable only by the judge, 0 only by physicians" in shown_text(
-        plots.confusion_plot(study)
-    )
-    calibration = shown_text(plots.calibration_plot(study))
-    assert "The judge expects 35 % usable, and 25 % are; calibration error 10.0 points" in calibration
-    assert "each point is 2 to 6 answers" in calibration
-    assert "On the surest 50 % of the answers the judge errs on 0.0 %, on all of them on 12.5 %" in shown_text(
-        plots.risk_coverage_plot(study)
-    )
-    assert "the judge orders 75 % alike" in shown_text(plots.ranking_plot(study))
+def test_titles_say_what_is_seen_and_rows_what_is_drawn(study) -> None:
+    drawn = {plot.name: plot for plot in plots.plots(study)}
+    for name, *expected in (
+        ("agreement", "On usable the judge agrees with physicians on 87.5 %, least in MTG (80.0 %)"),
+        ("agreement", "87.5 % (50 to 96)", "MTG, n = 5", "physicians among each other"),
+        ("confusion", "Same level on 6 of 8 answers; 1 called usable only by the judge, 0 only by physicians"),
+        ("calibration", "The judge expects 35 % usable, and 25 % are; calibration error 10.0 points"),
+        ("calibration", "each point is 2 to 6 answers"),
+        ("risk-coverage", "On the surest 50 % of the answers the judge errs on 0.0 %, on all of them on 12.5 %"),
+        ("ranking", "the judge orders 75 % alike"),
+    ):
+        assert all(text in shown_text(drawn[name]) for text in expected), name
+    rows = {name: plot.rows for name, plot in drawn.items()}
+    assert rows["agreement"][:3] == [
+        ["Part", "n", "Usable agreement, %", "low", "high", "GPT-4o in the paper"],
+        ["Overall", 8, 87.5, 50.0, 96.0, None],
+        ["MTG", 5, 80.0, 40.0, 95.0, study.scheme.reference_percent["MTG"]],
+    ]
+    assert rows["confusion"][4] == [4, 0, 0, 1, 2, 0]
+    assert rows["calibration"][1] == [20.0, 0.0, 0.0, 40.0, 6]
+    assert rows["risk-coverage"][1:] == [[25.0, 0.0], [50.0, 0.0], [100.0, 12.5]]
+    assert rows["ranking"][1] == ["model 0", 8, 50.0, 50.0, 40.0]
 
 
 def test_a_plot_without_data_is_left_out(study) -> None:
     assert len(plots.plots(study)) == 5
-    assert all(plot.alt for plot in plots.plots(study))
     nothing = {"confidence": None, "ranking": None, "physicians": None, "confusion": [[0] * 5] * 5}
     bare = study.model_copy(update=nothing)
-    assert plots.calibration_plot(bare) is None
-    assert plots.risk_coverage_plot(bare) is None
-    assert plots.ranking_plot(bare) is None
-    assert plots.confusion_plot(bare) is None
-    assert "physicians among each other" not in shown_text(plots.agreement_plot(bare))
-    assert [plot.alt[:9] for plot in plots.plots(bare)] == ["On usable"]
+    (agreement,) = plots.plots(bare)
+    assert agreement.alt.startswith("On usable")
+    assert "physicians among each other" not in shown_text(agreement)
     undefined = bare.model_copy(update={"overall": part(8, None), "by_category": {"MK": part(8, None)}})
     assert plots.plots(undefined) == []
     equally_sure = {"risk_coverage": [{"coverage": 1.0, "risk": 0.1}], "curve": []}
     same = study.model_copy(update={"confidence": study.confidence.model_copy(update=equally_sure)})
-    assert plots.risk_coverage_plot(same) is None
-    assert plots.calibration_plot(same) is None
+    assert [plot.name for plot in plots.plots(same)] == ["agreement", "confusion", "ranking"]
 
 
 def test_values_without_an_interval_and_orders_without_a_pair_are_drawn(study) -> None:
@@ -118,12 +115,11 @@ def test_values_without_an_interval_and_orders_without_a_pair_are_drawn(study) -
     drawn = texts(plots.agreement_plot(study))
     assert {"100.0 %", "On usable the judge agrees with physicians on 100.0 %"} <= set(drawn)
     models = {name: rates.model_copy(update={"teacher": None}) for name, rates in study.ranking.models.items()}
-    drawn_ranking = shown_text(plots.ranking_plot(study.model_copy(update={"ranking": ranking(models, share(None))})))
-    assert "No two models are told apart by physicians" in drawn_ranking
-    assert "its teacher" not in drawn_ranking
-    two = ranking(dict(list(models.items())[:2]), share(None))
-    drawn_ranking = shown_text(plots.ranking_plot(study.model_copy(update={"ranking": two})))
-    assert "Of two models, neither (equal rates) is first" in drawn_ranking
+    for number, expected in (13, "No two models are told apart by physicians"), (2, "neither (equal rates) is first"):
+        some = ranking(dict(list(models.items())[:number]), share(None))
+        shown = shown_text(plots.ranking_plot(study.model_copy(update={"ranking": some})))
+        assert expected in shown
+        assert "its teacher" not in shown
 
 
 @pytest.mark.slow
@@ -139,20 +135,13 @@ def test_the_same_study_gives_the_same_bytes_whatever_the_user_set(study) -> Non
 
 
 def test_names_are_text_whatever_stands_in_them(study) -> None:
-    names = [
-        "<script>alert(1)</script>",
-        r"$\frac$ and \$5",
-        "</text><image/>",
-        "一二三",
-        "a\x00b\nc \U0001f600",
-    ]
+    names = ["<script>alert(1)</script>", r"$\frac$ and \$5", "</text><image/>", "一二三", "a\x00b\nc \U0001f600"]
     models = {name: ModelRates(n=8, physicians=0.1 * k, judge=0.5, teacher=None) for k, name in enumerate(names)}
     evil = {"against": '"><script>x</script>', "ranking": ranking(models, share(0.75, 0.5, 1.0))}
     study = study.model_copy(update=evil)
     for plot in plots.plots(study):
-        tags = {
-            element.tag.rpartition("}")[2] for element in ElementTree.fromstring(drawing.as_svg(plot.figure)).iter()
-        }
+        svg = ElementTree.fromstring(drawing.as_svg(plot.figure))
+        tags = {element.tag.rpartition("}")[2] for element in svg.iter()}
         assert tags <= {"svg", "defs", "style", "g", "path", "use", "clipPath", "rect", "text", "tspan"}
     drawn = texts(plots.ranking_plot(study))
     assert {"<script>alert(1)</script>", r"$\frac$ and \$5", "</text><image/>", "一二三", "a b c 😀"} <= set(drawn)
@@ -173,19 +162,6 @@ def test_chinese_plots_say_everything_in_chinese(study) -> None:
         assert re.findall("[a-z]{3,}", shown) == []
     agreement = "".join(texts(plots.agreement_plot(study, words))).replace(" ", "")  # a line may end at a space
     assert "就是否可用，评审模型与医生的一致率为87.5%，其中MTG最低（80.0%）" in agreement
-
-
-def test_the_numbers_of_a_plot_are_those_that_it_draws(study) -> None:
-    rows = {plot.name: plot.rows for plot in plots.plots(study)}
-    assert rows["agreement"][:3] == [
-        ["Part", "n", "Usable agreement, %", "low", "high", "GPT-4o in the paper"],
-        ["Overall", 8, 87.5, 50.0, 96.0, None],
-        ["MTG", 5, 80.0, 40.0, 95.0, study.scheme.reference_percent["MTG"]],
-    ]
-    assert rows["confusion"][4] == [4, 0, 0, 1, 2, 0]
-    assert rows["calibration"][1] == [20.0, 0.0, 0.0, 40.0, 6]
-    assert rows["risk-coverage"][1:] == [[25.0, 0.0], [50.0, 0.0], [100.0, 12.5]]
-    assert rows["ranking"][1] == ["model 0", 8, 50.0, 50.0, 40.0]
 
 
 def test_lines_of_wide_characters_end_within_the_width() -> None:

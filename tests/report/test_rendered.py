@@ -8,10 +8,6 @@ from medjudge.report.cases import with_rendering
 from medjudge.text.markdown import TAGS
 
 
-def seen_in(nodes: list[Any]) -> str:
-    return "".join(node if isinstance(node, str) else seen_in(node[1:]) for node in nodes if not isinstance(node, int))
-
-
 def names_in(nodes: list[Any]) -> set[str]:
     return {name for node in nodes if isinstance(node, list) for name in (node[0], *names_in(node[1:]))}
 
@@ -23,14 +19,14 @@ def test_a_text_without_markdown_stays_as_it_is(text: str | None) -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_markup_becomes_elements_and_everything_else_text(end: str) -> None:
-    text = "# 诊断\n\n**布洛芬**：*400* mg\n\n3. 一\n4. 二\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
-    text += "\n`x*y` 与 a\\*b <b> &lt;"
-    raw, nodes = with_rendering(text.replace("\n", end))
-    assert raw == text.replace("\n", end)
-    assert nodes[0] == ["p", ["strong", "诊断"]]
-    assert nodes[2] == ["ol", 3, ["li", "一"], ["li", "二"]]
-    assert nodes[4] == ["p", ["code", "x*y"], " 与 a*b <b> &lt;"]
-    assert seen_in(nodes) == "诊断布洛芬：400 mg一二ab12x*y 与 a*b <b> &lt;"
+    text = "# 诊断\n\n3. 一\n4. 二\n\n`x*y` 与 a\\*b <b> &lt;".replace("\n", end)
+    raw, nodes = with_rendering(text)
+    assert raw == text
+    assert nodes == [
+        ["p", ["strong", "诊断"]],
+        ["ol", 3, ["li", "一"], ["li", "二"]],
+        ["p", ["code", "x*y"], " 与 a*b <b> &lt;"],
+    ]
 
 
 @given(st.text(alphabet=st.sampled_from("*_`~#>|-+1.) \n\\ab药<&;[](")) | st.text())

@@ -54,9 +54,8 @@ def test_csv_holds_the_numbers_of_scores_json(medjudge, judged) -> None:
 def test_agreement_is_there_after_a_validation(medjudge, judged) -> None:
     wanted = ("report", judged.path, "--format", "csv", "--table", "agreement")
     refused(medjudge(*wanted), "medjudge validate", "--judge mine")
-    study = agreement_study(
-        "mine", judged.questions(), judged.judgments("mine"), judged.physician_scores(), settings=Settings(resamples=50)
-    )
+    records = judged.questions(), judged.judgments("mine"), judged.physician_scores()
+    study = agreement_study("mine", *records, settings=Settings(resamples=50))
     write_json(judged.agreement_file("mine"), study.model_dump(mode="json"))
     table = pd.read_csv(io.StringIO(medjudge(*wanted).stdout))
     assert set(table[table["measure"] == "cohen_kappa"]["value"]) == {1.0}

@@ -84,13 +84,7 @@ def test_a_run_that_cannot_be_read_has_a_row_with_the_reason(runs, tmp_path) -> 
 
 
 @pytest.mark.parametrize(
-    "manifest",
-    [
-        "{",
-        '{"updated": "yesterday"}',
-        '{"updated": "0001-01-01T00:00:00+10:00"}',
-        '{"judges": []}',
-    ],
+    "manifest", ["{", '{"updated": "yesterday"}', '{"updated": "0001-01-01T00:00:00+10:00"}', '{"judges": []}']
 )
 def test_a_damaged_manifest_is_no_error_of_the_server(runs, manifest) -> None:
     (runs / "july" / "run.json").write_text(manifest)

@@ -27,10 +27,16 @@ def test_from_the_index_to_a_report(page: Page) -> None:
     page.locator("html[data-ready]").wait_for(state="attached")
     expect(page.locator(".finding p").first).to_contain_text("model-b")
     page.go_back()
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(background)
     page.get_by_role("button", name="Dark theme").click()
+    dark = page.evaluate(background)
+    assert dark != light
     page.get_by_role("link", name="september").click()
     page.locator("html[data-ready]").wait_for(state="attached")
-    assert page.evaluate("document.documentElement.dataset.theme") == "dark"  # chosen once for all pages
+    assert page.evaluate(background) == dark  # chosen once for all pages
+    page.get_by_role("button", name="Light theme").click()
+    assert page.evaluate(background) == light
 
 
 def test_runs_are_sorted_by_date_and_saved(page: Page) -> None:
@@ -40,8 +46,11 @@ def test_runs_are_sorted_by_date_and_saved(page: Page) -> None:
     expect(names).to_have_text(["july", "august", "september"])
     page.get_by_role("button", name="Date (UTC)").click()
     expect(names).to_have_text(["september", "august", "july"])
+    for order, first in (("descending", "september"), ("ascending", "august")):  # 75.0 before 50.0, by number
+        page.get_by_role("button", name="OP").click()
+        expect(page.locator("th[aria-sort]")).to_have_attribute("aria-sort", order)
+        expect(names.first).to_have_text(first)
     page.get_by_role("button", name="OP").click()
-    expect(names.first).to_have_text("september")
     with page.expect_download() as download:
         page.get_by_role("button", name="Save this table as CSV").click()
     rows = list(csv.reader(Path(download.value.path()).read_text(encoding="utf-8-sig").splitlines()))

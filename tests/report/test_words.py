@@ -10,7 +10,6 @@ import pytest
 
 import medjudge.report
 from medjudge.judge.study_summary import CheckState
-from medjudge.report.page import write_page
 from medjudge.report.sections import studies_of
 from medjudge.report.verdict import ADVICE, COUNTED, MEANING, SPOILED
 from medjudge.report.words import Words
@@ -82,9 +81,11 @@ def test_sentences_of_records_are_translated_with_their_values(text: str, expect
     assert re.findall(r"\d+", translated) != [] or "2" not in text
 
 
-def test_a_sentence_that_nobody_translated_stays() -> None:
+def test_a_sentence_that_nobody_translated_stays_and_values_are_escaped_once() -> None:
     assert CHINESE.known("written by a later version") == "written by a later version"
     assert Words().known("coverage") == "coverage"
+    said = Words()("{model} & {n}", model="<b>{n}</b>", n=3)
+    assert said == "&lt;b&gt;{n}&lt;/b&gt; &amp; 3"
 
 
 def test_all_sentences_of_a_study_and_of_its_status_are_translated(run: Run) -> None:
@@ -94,17 +95,3 @@ def test_all_sentences_of_a_study_and_of_its_status_are_translated(run: Run) -> 
     sentences += [status.line for judge in ("mine", "gpt") for status in statuses_in(run, judge).values()]
     assert len(sentences) > 20
     assert [text for text in sentences if CHINESE.known(text) == text] == []
-
-
-def test_values_are_escaped_once() -> None:
-    said = Words()("{model} & {n}", model="<b>{n}</b>", n=3)
-    assert said == "&lt;b&gt;{n}&lt;/b&gt; &amp; 3"
-
-
-@pytest.mark.slow
-def test_the_page_says_its_language(run, tmp_path) -> None:
-    write_page(tmp_path / "report.html", [run], "zh")
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert '<html lang="zh">' in page
-    assert "医疗知识" in page
-    assert "排行榜" in page
