@@ -103,7 +103,7 @@ def test_numbers_are_read_and_never_measured_again(run, page) -> None:
     study["weaknesses"] = ["calls 18 of 60 unusable answers in MTG usable"]
     study["cannot_conclude"] = ["Anything about MSE."]
     some = study["usability"]["by_model"]["model-a"]
-    some |= {"prediction_powered": {"value": 0.777, "low": 0.7, "high": 0.8}, "judge_only": 0.888, "more_scores": None}
+    some |= {"prediction_powered": {"value": 0.777, "low": 0.7, "high": 0.8}, "judge_only": 0.888}
     some |= {"physicians_only": {"value": 0.666, "low": 0.5, "high": 0.7}, "note": "all alike"}
     change(run, **study)
     shown = page(run)
