@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from medjudge.files import write_whole
-from medjudge.judge.folder import KINDS, JudgeCard
+from medjudge.judge.folder import JudgeCard
 from medjudge.models.packaged import PACKAGED
 from medjudge.statistics.calibration import FEWEST_ANSWERS
 
@@ -70,14 +70,14 @@ def _base(card: JudgeCard) -> list[str]:
 
 
 def _shape(card: JudgeCard) -> str:
-    if card.quantization is not None:
-        return f"{KINDS[card.kind].method} on a base quantised to {card.quantization}"
-    return KINDS[card.kind].method
+    if card.kind == "similarity":
+        return "cut points on the cosine of answer and reference"
+    return "LoRA" if card.quantization is None else f"LoRA on a base quantised to {card.quantization}"
 
 
 def _reach(card: JudgeCard) -> str:
     """The part of a long answer that is read."""
-    if KINDS[card.kind].reads_windows:
+    if card.kind == "ordinal":
         stretches = "one stretch" if card.windows == 1 else f"up to {card.windows} stretches"
         return (
             f"Reads {stretches} of the answer, each with the other texts in windows of {card.max_length} tokens; the "

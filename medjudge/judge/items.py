@@ -61,11 +61,7 @@ class ItemAssignment(NamedTuple):
     answer: Answer
     items: tuple[RubricItem, ...]
     scheme: Scheme = LLMEVAL_MED
-
-    @property
-    def context(self) -> str:
-        """The rest of the window's content, for messages."""
-        return "question, reference and an item"
+    context = "question, reference and an item"
 
     @property
     def answers(self) -> tuple[Answer, ...]:

@@ -18,13 +18,14 @@ from medjudge.chat_api.transport import server_address, server_model
 from medjudge.errors import InputError
 from medjudge.files import remove_leftovers
 from medjudge.judge.api import ApiJudge, ReplyOptions, file_name
-from medjudge.judge.folder import CARD_FILE, UNTUNED, Inference, JudgeCard, card_in_use, load_judge, read_card
+from medjudge.judge.folder import CARD_FILE, UNTUNED, Inference, JudgeCard, load_judge, read_card
 from medjudge.judge.identity import (
     card_rubrics_sha256,
     folder_identity,
     rubrics_sha256,
     validated_and_not_failed,
 )
+from medjudge.judge.ordinal import reads_checklist, says_points
 from medjudge.judge.panel import PanelSettings, is_panel, read_panel
 from medjudge.judge.protocol import Judge
 from medjudge.judge.ray_judge import RayJudge
@@ -95,6 +96,16 @@ class FolderRef:
         """The ids of the questions that the judge was trained or tuned on."""
         return frozenset(self.card.trained_on.seen())
 
+    @property
+    def reads_checklist(self) -> bool:
+        """True if the judge reads a question's checklist."""
+        return self.kind == "generative" or (self.kind == "ordinal" and reads_checklist(self.folder))
+
+    @property
+    def checks_items(self) -> bool:
+        """True if the judge gives verdicts on items."""
+        return self.kind == "generative" or (self.kind == "ordinal" and says_points(self.folder))
+
     def identity(self, options: JudgeOptions, scheme: Scheme) -> str:
         """The sha256 of everything that changes the judge's scores.
 
@@ -115,7 +126,7 @@ class FolderRef:
         """
         inference = options.inference._replace(quantization=self.quantization)
         if options.engine == "ray":
-            return RayJudge(self.folder, self.name, options.device, inference, scheme)
+            return RayJudge(self.name, self.folder, options.device, inference, scheme)
         if options.engine == "vllm":
             return VllmJudge(self.folder, self.name, inference.rationale_tokens, scheme, options.gpus)
         say_on_terminal(f"loading judge {self.name} ...")
@@ -225,7 +236,7 @@ def quantised(judge_ref: FolderRef, name: str) -> FolderRef:
         )
     quantization = QUANTIZATIONS[name]
     require_bitsandbytes(f"--judge-quantization {name}")
-    card = card_in_use(judge_ref.card, quantization)
+    card = judge_ref.card.model_copy(update={"quantization": quantization})
     return FolderRef(f"{judge_ref.name}-{name}", judge_ref.folder, card, quantization)
 
 

@@ -57,11 +57,7 @@ class PairAssignment(NamedTuple):
     first: Answer
     second: Answer
     scheme: Scheme = LLMEVAL_MED
-
-    @property
-    def context(self) -> str:
-        """The rest of the window's content, for messages."""
-        return "rubric, question and reference"
+    context = "rubric, question and reference"
 
     @property
     def answers(self) -> tuple[Answer, ...]:

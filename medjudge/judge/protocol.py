@@ -29,6 +29,11 @@ class Unit(Protocol[Made]):
     """The unit that a judge judges at a time, in one prompt."""
 
     @property
+    def context(self) -> str:
+        """The content of its prompt beside the answers, for messages."""
+        ...
+
+    @property
     def answers(self) -> tuple[Answer, ...]:
         """The answers under test."""
         ...
@@ -83,6 +88,7 @@ class Assignment(NamedTuple):
     answer: Answer
     round: int = 1
     scheme: Scheme = LLMEVAL_MED
+    context = "rubric, question and reference"
 
     @property
     def answers(self) -> tuple[Answer, ...]:
@@ -176,6 +182,12 @@ def unscored(unit: Unit[Made], judge_name: str, kind: ErrorKind, error: str, raw
         raw: What the model replied, if anything.
     """
     return unit.judgment(judge_name, error_kind=kind, error=error, raw=raw)
+
+
+def no_room(unit: Unit[Made], judge_name: str, window: int) -> Made:
+    """The judgment without a verdict of a unit whose prompt leaves no room for its answers."""
+    reason = f"{unit.context} leave no room in the window of {window} tokens"
+    return unscored(unit, judge_name, ErrorKind.WINDOW, reason)
 
 
 def split_empty(work: Sequence[U], judge_name: str) -> tuple[list[U], list[Any]]:

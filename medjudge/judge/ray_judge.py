@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from medjudge.judge.folder import Inference
 from medjudge.judge.protocol import Assignment
@@ -10,28 +11,21 @@ from medjudge.records import Judgment
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
 
-class RayJudge:
+class RayJudge(NamedTuple):
     """Gives the same judgments as the judge in the folder, computed by many workers.
 
-    Args:
-        folder: The judge folder. Every worker must find it, and its base model, at the same path.
-        name: The judge's name.
+    Attributes:
+        folder: The judge folder. Every worker must find it, and its base model, at the same absolute path.
         device: The workers' device: `auto`, `cpu` or `cuda`.
         inference: As for `load_judge`.
         scheme: As for `load_judge`.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        name: str,
-        device: str,
-        inference: Inference = Inference(),
-        scheme: Scheme = LLMEVAL_MED,
-    ) -> None:
-        self.name = name
-        self.arguments = (str(folder.resolve()), name, device, inference, scheme)
-        self.device = device
+    name: str
+    folder: Path
+    device: str
+    inference: Inference = Inference()
+    scheme: Scheme = LLMEVAL_MED
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
         """As `Judge.judge`.
@@ -41,7 +35,7 @@ class RayJudge:
         """
         for judgments in map_on_actors(
             _load,
-            self.arguments,
+            (str(self.folder.resolve()), self.name, self.device, self.inference, self.scheme),
             assignments,
             # The tokens that answers to one question share are computed once if one worker judges them all.
             key=lambda assignment: assignment.question.id,

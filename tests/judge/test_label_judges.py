@@ -3,7 +3,6 @@
 import json
 import re
 
-import numpy as np
 import pytest
 import torch
 from chat_server import completion
@@ -15,6 +14,7 @@ from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
 from medjudge.judge.generative_labels import GenerativeLabels
 from medjudge.judge.items import ITEM_LABELS, ItemAssignment, item_assignments, read_item_reply
 from medjudge.judge.pairs import PAIR_LABELS, PairAssignment, read_pair_reply
+from medjudge.judge.prompts import encode_prompt, token_ids
 from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.pair_records import PairJudgment
 from medjudge.records import ErrorKind
@@ -262,38 +262,27 @@ def test_batched_pairs_equal_a_plain_pass(tiny_judge, pair) -> None:
         assert of[item.question.id, item.first.model].probabilities == pytest.approx(expected, abs=1e-4)
 
 
-@pytest.mark.parametrize(("task", "labels"), [("to_check", ITEM_LABELS), ("pair", PAIR_LABELS)])
-def test_without_a_shared_cache_verdicts_are_the_same(task, labels, tiny_judge, request) -> None:
-    build = request.getfixturevalue(task)
-    work = [build(id="q1"), build("Forty.", id="q2"), build(id="q3", items=[{"text": "One", "points": 1}])]
-    judge = GenerativeLabels(tiny_judge, labels)
-    prompts = judge.prompts(work, 4000)
-    shared = dict(judge.read(prompts))
-    tiny_judge.model.set_attn_implementation("eager")
-    apart = dict(judge.read(prompts))
-    assert shared.keys() == apart.keys() == {0, 1, 2}
-    for index in shared:
-        assert np.allclose(shared[index], apart[index], atol=1e-4)
-
-
 def test_answers_that_do_not_fit_lose_their_middle_and_the_longer_one_first(tiny_judge, to_check, pair) -> None:
     one, item = to_check(LONG), pair("SHORT answer.", LONG, reference="REFERENCE " * 30)
-    checker, comparer = GenerativeLabels(tiny_judge, ITEM_LABELS), GenerativeLabels(tiny_judge, PAIR_LABELS)
-    (prompt,) = checker.prompts([one], 2000)
-    assert 1900 < len(prompt.input_ids) + max(map(len, prompt.lines)) <= 2000
-    assert f"[... {prompt.answer_tokens_cut} tokens left out" in tiny_judge.tokenizer.decode(prompt.input_ids)
-    (prompt,) = comparer.prompts([item], 3000)
+    prompt = encode_prompt(tiny_judge.tokenizer, item, 3000)
     assert 2900 < len(prompt.input_ids) <= 3000
     text = tiny_judge.tokenizer.decode(prompt.input_ids)
     left_out = f"[... {prompt.answer_tokens_cut} tokens left out"
     for whole in ("SHORT answer.", "BEGIN", "END", "REFERENCE " * 29, left_out):
         assert whole in text
-    (both,) = comparer.prompts([pair("one " * 4000, "two " * 4000)], 3000)
+    both = encode_prompt(tiny_judge.tokenizer, pair("one " * 4000, "two " * 4000), 3000)
     text = tiny_judge.tokenizer.decode(both.input_ids)
     assert abs(text.count("one ") - text.count("two ")) < 60
+    checker, comparer = GenerativeLabels(tiny_judge, ITEM_LABELS), GenerativeLabels(tiny_judge, PAIR_LABELS)
+    longest = max(len(token_ids(tiny_judge.tokenizer, line)) for line in one.lines(()))
+    tiny_judge.settings = tiny_judge.settings._replace(max_length=3001)
+    for judge, unit, room in ((checker, one, 3000 - longest), (comparer, item, 3000)):
+        (judgment,) = judge.judge([unit])
+        assert judgment.answer_tokens_cut == encode_prompt(tiny_judge.tokenizer, unit, room).answer_tokens_cut > 0
     tiny_judge.settings = tiny_judge.settings._replace(max_length=300)
     for judgment in (*checker.judge([one]), *comparer.judge([item])):
         assert judgment.error_kind is ErrorKind.WINDOW
+        assert "leave no room in the window of 300 tokens" in judgment.error
 
 
 def test_a_judgment_needs_a_verdict_or_a_reason_and_a_pair_two_models() -> None:
