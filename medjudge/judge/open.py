@@ -2,21 +2,17 @@
 
 import json
 import os
-import tempfile
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple, overload
 
-from filelock import FileLock
-
 from medjudge.answer.vllm_engine import VllmMemory
 from medjudge.chat_api.client import Server, check_server
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.chat_api.transport import server_address, server_model
 from medjudge.errors import InputError
-from medjudge.files import remove_leftovers
 from medjudge.judge.api import ApiJudge, ReplyOptions, file_name
 from medjudge.judge.folder import CARD_FILE, UNTUNED, Inference, JudgeCard, load_judge, read_card
 from medjudge.judge.identity import (
@@ -35,7 +31,7 @@ from medjudge.models.chat import with_chat_template
 from medjudge.models.hardware import choose_device
 from medjudge.models.hashes import base_hashes
 from medjudge.models.loading import base_name, commit, load_tokenizer, located, model_name, window
-from medjudge.models.packaged import source_of
+from medjudge.models.packaged import cache_folder, make_once, source_of
 from medjudge.models.quantization import QUANTIZATIONS, Quantization, require_bitsandbytes
 from medjudge.rubrics.render import prompt_hashes
 from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies
@@ -373,14 +369,9 @@ def untuned_folder(model_id: str) -> Path:
     """
     hashes = base_hashes(model_id, None, tokenizer=True)
     key = sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()[:12]
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = home / "medjudge" / "untuned" / key / f"base-{file_name(model_name(model_id))}"
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{folder}.lock"):
-        if folder.is_dir():
-            return folder
-        remove_leftovers(folder.parent, "untuned.*.part")
-        staging = Path(tempfile.mkdtemp(prefix="untuned.", suffix=f".{os.getpid()}.part", dir=folder.parent))
+    folder = cache_folder() / "untuned" / key / f"base-{file_name(model_name(model_id))}"
+
+    def fill(staging: Path) -> None:
         with_chat_template(load_tokenizer(model_id)).save_pretrained(staging)
         JudgeCard(
             kind="generative",
@@ -391,6 +382,6 @@ def untuned_folder(model_id: str) -> Path:
             training={UNTUNED: True},
             note="Untuned: a language model that was trained on no scores. It shows what training a judge brings.",
         ).write(staging)
-        staging.chmod(0o755)
-        staging.rename(folder)
+
+    make_once(folder, fill)
     return folder

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from medjudge.answer.vllm_engine import VllmMemory, require_vllm
+from medjudge.answer.vllm_engine import VllmMemory, load_vllm, require_vllm
 from medjudge.errors import InputError
 from medjudge.files import read_text
 from medjudge.judge.adapter import ADAPTER_CONFIG
@@ -94,25 +94,20 @@ class VllmJudge:
         require_room_for_rationale(self.settings)
         self.label_ids = score_token_ids(self.tokenizer)
         base = base_of(card, folder)
-        try:
-            self.llm = vllm.LLM(
-                model=base.model_id,
-                revision=base.revision,
-                skip_tokenizer_init=True,  # prompts and replies pass as token ids
-                trust_remote_code=False,
-                load_format="safetensors",
-                dtype=str(fast_dtype(choose_device("auto"))).removeprefix("torch."),
-                max_model_len=card.max_length,
-                enable_prefix_caching=True,
-                enable_lora=True,
-                max_loras=1,
-                max_lora_rank=next(size for size in _RANKS if size >= rank),
-                tensor_parallel_size=memory.tensor_parallel,
-                gpu_memory_utilization=memory.gpu_share,
-            )
-        except (RuntimeError, ValueError) as error:
-            reason = " ".join(str(error).split())[:300]
-            raise InputError(f"--judge-engine vllm: vLLM cannot load judge {folder} ({reason})") from None
+        self.llm = load_vllm(
+            vllm,
+            memory,
+            f"--judge-engine vllm: vLLM cannot load judge {folder}",
+            model=base.model_id,
+            revision=base.revision,
+            skip_tokenizer_init=True,  # prompts and replies pass as token ids
+            dtype=str(fast_dtype(choose_device("auto"))).removeprefix("torch."),
+            max_model_len=card.max_length,
+            enable_prefix_caching=True,
+            enable_lora=True,
+            max_loras=1,
+            max_lora_rank=next(size for size in _RANKS if size >= rank),
+        )
         self.adapter = vllm.lora.request.LoRARequest(name, 1, str(folder.resolve()))
         # Greedy, and nothing else: SamplingParams does not read the model's own repetition penalty.
         self.read_score = vllm.SamplingParams(
