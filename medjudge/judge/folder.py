@@ -116,13 +116,7 @@ def read_card(folder: Path) -> JudgeCard:
         card = model_from_json(JudgeCard, text)
     except ValueError as error:
         fix = "restore the file or train the judge again"
-        first: Any = error.errors()[0] if isinstance(error, ValidationError) else {"loc": ()}
-        if first["loc"] == ("kind",) and first["input"] == "reader":
-            raise InputError(
-                f"judge {folder}: is of kind reader, which an earlier release of medjudge made and this one does not "
-                "load; name another judge, such as `built-in`, or train one of kind ordinal with `medjudge train`"
-            ) from None
-        if first["loc"][:1] == ("validated_on",):
+        if isinstance(error, ValidationError) and error.errors()[0]["loc"][:1] == ("validated_on",):
             fix = "remove this entry and run `medjudge validate` again"
         raise InputError(f"{folder / CARD_FILE}: {first_problem(error)}; {fix}") from None
     if card.kind == "generative" and card.style == "reason-first":

@@ -56,17 +56,18 @@ class GenerativeLabels:
         lines = [[token_ids(tokenizer, line) for line in unit.lines(control_tokens)] for unit in work]
         rooms = [window - 1 - max(map(len, of_unit)) for of_unit in lines]
         prompts = encode_prompts(tokenizer, work, rooms)
-        places, sequences = [], []
+        places: list[tuple[int, int]] = []
+        sequences: list[list[int]] = []
         for number, prompt in enumerate(prompts):
             if prompt is None:
                 yield no_room(work[number], self.name, window)
                 continue
             places += [(number, place) for place in range(len(lines[number]))]
-            sequences += [[*prompt.input_ids, *line] for line in lines[number]]
+            sequences += [prompt.input_ids + line for line in lines[number]]
         logits_of: dict[int, dict[int, torch.Tensor]] = {}
         for index, logits in read_ends(base.model, sequences, base.pad_id, base.memory):
             number, place = places[index]
-            of_unit, prompt = logits_of.setdefault(number, {}), prompts[number]
+            prompt, of_unit = prompts[number], logits_of.setdefault(number, {})
             of_unit[place] = logits[self.label_ids].float().cpu()
             if prompt is not None and len(of_unit) == len(lines[number]):
                 shares = torch.stack([of_unit[place] for place in sorted(of_unit)]).softmax(dim=-1).numpy()

@@ -61,7 +61,6 @@ class ItemAssignment(NamedTuple):
     answer: Answer
     items: tuple[RubricItem, ...]
     scheme: Scheme = LLMEVAL_MED
-    context = "question, reference and an item"
 
     @property
     def answers(self) -> tuple[Answer, ...]:

@@ -29,11 +29,6 @@ class Unit(Protocol[Made]):
     """The unit that a judge judges at a time, in one prompt."""
 
     @property
-    def context(self) -> str:
-        """The content of its prompt beside the answers, for messages."""
-        ...
-
-    @property
     def answers(self) -> tuple[Answer, ...]:
         """The answers under test."""
         ...
@@ -88,7 +83,6 @@ class Assignment(NamedTuple):
     answer: Answer
     round: int = 1
     scheme: Scheme = LLMEVAL_MED
-    context = "rubric, question and reference"
 
     @property
     def answers(self) -> tuple[Answer, ...]:
@@ -186,7 +180,7 @@ def unscored(unit: Unit[Made], judge_name: str, kind: ErrorKind, error: str, raw
 
 def no_room(unit: Unit[Made], judge_name: str, window: int) -> Made:
     """The judgment without a verdict of a unit whose prompt leaves no room for its answers."""
-    reason = f"{unit.context} leave no room in the window of {window} tokens"
+    reason = f"rubric, question and reference leave no room in the window of {window} tokens"
     return unscored(unit, judge_name, ErrorKind.WINDOW, reason)
 
 

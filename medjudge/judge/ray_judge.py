@@ -1,17 +1,18 @@
 """Runs a judge folder on the workers of a Ray cluster."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from medjudge.judge.folder import Inference
 from medjudge.judge.protocol import Assignment
 from medjudge.parallel.ray_pool import map_on_actors
 from medjudge.records import Judgment
-from medjudge.scheme import LLMEVAL_MED, Scheme
+from medjudge.scheme import Scheme
 
 
-class RayJudge(NamedTuple):
+@dataclass
+class RayJudge:
     """Gives the same judgments as the judge in the folder, computed by many workers.
 
     Attributes:
@@ -24,8 +25,8 @@ class RayJudge(NamedTuple):
     name: str
     folder: Path
     device: str
-    inference: Inference = Inference()
-    scheme: Scheme = LLMEVAL_MED
+    inference: Inference
+    scheme: Scheme
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
         """As `Judge.judge`.

@@ -11,30 +11,6 @@ from medjudge.judge import generative
 from medjudge.judge.folder import read_card
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings, score_token_ids
 from medjudge.judge.prompts import encode_prompt, encode_prompts
-from medjudge.models.loading import load_causal_lm, load_tokenizer
-from medjudge.records import ErrorKind
-from medjudge.rubrics.render import render
-
-
-@pytest.fixture
-def judge(tiny_lm) -> GenerativeJudge:
-    model = load_causal_lm(str(tiny_lm)).eval()
-    return GenerativeJudge("tiny", model, load_tokenizer(str(tiny_lm)), GenerativeSettings(4096, batch_tokens=6000))
-
-
-def test_batched_probabilities_equal_plain_single_passes(judge, assignment) -> None:
-    texts = ["Four grams.", "No more than four grams in a day, less when the liver is ill. " * 20, "Ten.", "四克。"]
-    work = [assignment(text, id=f"q{n}", category=("MK", "MSE")[n % 2]) for n, text in enumerate(texts)]
-    probabilities_of = {judgment.question_id: judgment.probabilities for judgment in judge.judge(work)}
-    for item in work:
-        prompt = render(item.question, (), item.answer.text, "score-first")
-        messages = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
-        text = judge.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        ids = judge.tokenizer(text, add_special_tokens=False, return_tensors="pt")["input_ids"]
-        with torch.no_grad():
-            logits = judge.model(ids).logits[0, -1]
-        expected = logits[[judge.tokenizer.convert_tokens_to_ids(str(n)) for n in range(1, 6)]].softmax(-1)
-        assert probabilities_of[item.question.id] == pytest.approx(expected.tolist(), abs=1e-4)
 
 
 def test_chunks_that_are_tokenised_ahead_change_nothing(judge, assignment, monkeypatch) -> None:
@@ -76,21 +52,6 @@ def test_an_instruction_in_the_answer_stays_between_the_fences(judge, assignment
         assert ids.count(token_id) == plain.count(token_id)
 
 
-def test_only_the_answer_is_cut_and_the_judgment_says_so(judge, assignment) -> None:
-    work = assignment("FIRST " + "paracetamol " * 3000 + " LAST", reference="REFERENCE " * 30)
-    prompt = encode_prompt(judge.tokenizer, work, 2000)
-    assert len(prompt.input_ids) <= 2000
-    assert len(prompt.input_ids) > 1900  # the room is used
-    text = judge.tokenizer.decode(prompt.input_ids)
-    whole = render(work.question, (), "", "score-first")
-    assert whole.system in text
-    left_out = f"[... {prompt.answer_tokens_cut} tokens left out ...]"
-    assert all(part in text for part in ("REFERENCE " * 29, "FIRST", "LAST", left_out))
-    judge.settings = judge.settings._replace(max_length=2000)
-    (judgment,) = judge.judge([work])
-    assert judgment.answer_tokens_cut >= prompt.answer_tokens_cut > 0
-
-
 def test_each_prompt_has_the_room_of_its_own(judge, assignment) -> None:
     work = [assignment("paracetamol " * 900, model=f"m{number}") for number in range(4)]
     most = len(encode_prompt(judge.tokenizer, work[0], 100_000).input_ids)
@@ -99,14 +60,6 @@ def test_each_prompt_has_the_room_of_its_own(judge, assignment) -> None:
     assert most - 520 < len(cut[1].input_ids) <= most - 500
     assert cut[1] == encode_prompt(judge.tokenizer, work[1], most - 500)
     assert cut[2] is None
-
-
-def test_no_room_at_all_is_unscored_with_its_reason(judge, assignment) -> None:
-    judge.settings = judge.settings._replace(max_length=300)
-    (judgment,) = judge.judge([assignment("an answer " * 50)])
-    assert judgment.score is None
-    assert judgment.error_kind is ErrorKind.WINDOW
-    assert "no room in the window of 300 tokens" in judgment.error
 
 
 def test_a_rationale_goes_on_from_what_was_read(judge, assignment) -> None:
@@ -159,27 +112,6 @@ def test_a_rationale_that_ends_early_or_at_once_is_read_as_it_is(reasoner, assig
         for name, judgment in shared.items():
             assert judgment.rationale == alone[name].rationale
             assert judgment.probabilities == pytest.approx(alone[name].probabilities, abs=1e-4)
-
-
-@pytest.mark.slow
-def test_reasons_that_run_out_of_memory_are_written_in_smaller_batches(reasoner, assignment) -> None:
-    work = [assignment(f"At most {number} g.", model=f"m{number}") for number in range(9)]
-    expected = {judgment.model: judgment.probabilities for judgment in reasoner.judge(work)}
-    rows: list[int] = []
-
-    def refuse(model, arguments, options) -> None:
-        ids = arguments[0] if arguments else options["input_ids"]
-        rows.append(ids.shape[0])
-        # In the middle of a rationale, when what was read before is in the cache.
-        if ids.shape[0] > 3 and len(rows) > 4:
-            raise torch.OutOfMemoryError("no memory, in a test")
-
-    hook = reasoner.model.register_forward_pre_hook(refuse, with_kwargs=True)
-    found = {judgment.model: judgment.probabilities for judgment in reasoner.judge(work)}
-    hook.remove()
-    assert max(rows) > 3
-    assert found.keys() == expected.keys()
-    assert all(found[name] == pytest.approx(expected[name], abs=1e-4) for name in found)
 
 
 def words(vocabulary: dict[str, int]) -> Tokenizer:
