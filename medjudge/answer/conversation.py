@@ -79,16 +79,7 @@ def answer_questions(
         ]
         for index, reply in engine.answer(requests):
             question, sample = wave[index]
-            answer = Answer(
-                question_id=question.id,
-                model=engine.name,
-                sample=sample,
-                text=reply.text,
-                finish_reason=reply.finish_reason,
-                tokens_in=reply.tokens_in,
-                tokens_out=reply.tokens_out,
-                thinking=reply.thinking,
-            )
+            answer = Answer(question_id=question.id, model=engine.name, sample=sample, **reply._asdict())
             answers[answer.key] = answer
             yield answer
 

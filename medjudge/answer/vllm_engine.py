@@ -40,6 +40,20 @@ class VllmMemory(NamedTuple):
     gpu_share: float = 0.9
 
 
+def load_vllm(vllm: Any, memory: VllmMemory, problem: str, **options: Any) -> Any:
+    """Loads a model in vLLM, with these options; raises InputError, which begins with the problem, if it cannot."""
+    try:
+        return vllm.LLM(
+            trust_remote_code=False,
+            load_format="safetensors",
+            tensor_parallel_size=memory.tensor_parallel,
+            gpu_memory_utilization=memory.gpu_share,
+            **options,
+        )
+    except (RuntimeError, ValueError) as error:
+        raise InputError(f"{problem} ({' '.join(str(error).split())[:300]})") from None
+
+
 class Asked(NamedTuple):
     """The questions that a model will be asked, and the system message before each conversation."""
 
@@ -78,20 +92,8 @@ class VllmEngine:
         self.window = min(most, needed) if asked.questions else most
         self.max_new_tokens = self.template.most_tokens
         self.temperature = temperature
-        try:
-            self.llm = self.vllm.LLM(
-                model=model_id,
-                revision=revision,
-                trust_remote_code=False,
-                load_format="safetensors",
-                max_model_len=self.window,
-                tensor_parallel_size=memory.tensor_parallel,
-                gpu_memory_utilization=memory.gpu_share,
-            )
-        except (RuntimeError, ValueError) as error:
-            raise InputError(
-                f"--model {model_id}: vLLM cannot load it ({' '.join(str(error).split())[:300]})"
-            ) from None
+        problem = f"--model {model_id}: vLLM cannot load it"
+        self.llm = load_vllm(self.vllm, memory, problem, model=model_id, revision=revision, max_model_len=self.window)
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         """As `Engine.answer`."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from medjudge.judge.language import language_of
 from medjudge.languages.texts import PACKAGED, Languages, Texts, languages_of
-from medjudge.probes.texts import asked_form
+from medjudge.probes.texts import ASKED, asks_for
 from medjudge.records import Question
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.text.grammar import grammar_of
@@ -78,7 +78,7 @@ class Wording:
         texts = self.texts = languages.load(language, FILE, GradedTexts)
         grammar = self.grammar = grammar_of(language, languages)
         # What breaks a form that was asked for is the same for a probe and for a training answer.
-        forms = (*asked_form(language, languages), grammar.any_of(texts.no_dressing))
+        forms = (*(asks_for(language, what, languages) for what in ASKED), grammar.any_of(texts.no_dressing))
         self.no_dressing = re.compile("|".join(f"(?:{form.pattern})" for form in forms), re.IGNORECASE)
         """Words of questions whose answer nothing may be put around."""
         self.grader_notes = grammar.any_of(texts.grader_notes)

@@ -48,32 +48,6 @@ def reply_options(tokens: int | None, thinking: str, thought: int = ReplyOptions
     return ReplyOptions(tokens, None if thinking == "default" else thinking == "on", thought)
 
 
-class NoVerdict(NamedTuple):
-    """Why nothing is read from a reply, whatever it says."""
-
-    kind: ErrorKind
-    reason: str
-
-
-def no_verdict(reply: ChatReply) -> NoVerdict | None:
-    """Says why a reply is not read: refused, broken off, without a text, or cut off; None where it is complete."""
-    if reply.refusal:
-        return NoVerdict(ErrorKind.REFUSED, f"the server refused: {reply.refusal[:200]}")
-    if reply.broke_off:
-        return NoVerdict(ErrorKind.REQUEST_FAILED, f"the request failed: the reply broke off ({reply.finish_reason})")
-    if reply.finish_reason == "length" and reply.without_answer:
-        return NoVerdict(
-            ErrorKind.EMPTY_REPLY, "the server returned no text within the token limit; raise --judge-tokens"
-        )
-    if not (reply.text or "").strip():
-        thought = ", only a thought" if reply.thinking else ""
-        return NoVerdict(ErrorKind.EMPTY_REPLY, f"the server returned no text{thought}")
-    # A truncated reply may end with a level that the model was only considering.
-    if reply.finish_reason == "length":
-        return NoVerdict(ErrorKind.UNREADABLE_REPLY, "unreadable reply: cut off at the token limit")
-    return None
-
-
 def file_name(model: str) -> str:
     """A model's name made safe for use as a file name."""
     return model.strip("/.").replace("/", "--").replace("\\", "--")
@@ -145,17 +119,30 @@ def failed_request(unit: Unit[Made], judge_name: str, problem: str, lasting: boo
         lasting: Whether another attempt would fail in the same way.
         raw: An earlier reply to the same unit.
     """
-    if lasting:
-        return unscored(unit, judge_name, ErrorKind.REFUSED, f"the server refused: {problem}", raw)
-    return unscored(unit, judge_name, ErrorKind.REQUEST_FAILED, f"the request failed: {problem}", raw)
+    kind, what = (ErrorKind.REFUSED, "server refused") if lasting else (ErrorKind.REQUEST_FAILED, "request failed")
+    return unscored(unit, judge_name, kind, f"the {what}: {problem}", raw)
 
 
 def read_judgment(unit: Unit[Made], judge_name: str, reply: ChatReply, seed: int = 0) -> Made:
-    """Reads the judgment from a reply; one without a verdict if the reply contains none."""
-    if problem := no_verdict(reply):
-        return unscored(unit, judge_name, problem.kind, problem.reason, reply.text or None)
-    assert reply.text is not None
+    """Reads the judgment from a reply; one without a verdict if the reply contains none, or must not be read."""
+
+    def none(kind: ErrorKind, reason: str) -> Made:
+        return unscored(unit, judge_name, kind, reason, reply.text or None)
+
+    if reply.refusal:
+        return none(ErrorKind.REFUSED, f"the server refused: {reply.refusal[:200]}")
+    if reply.broke_off:
+        return none(ErrorKind.REQUEST_FAILED, f"the request failed: the reply broke off ({reply.finish_reason})")
+    if reply.finish_reason == "length" and reply.without_answer:
+        return none(ErrorKind.EMPTY_REPLY, "the server returned no text within the token limit; raise --judge-tokens")
+    text = reply.text or ""
+    if not text.strip():
+        thought = ", only a thought" if reply.thinking else ""
+        return none(ErrorKind.EMPTY_REPLY, f"the server returned no text{thought}")
+    # A truncated reply may end with a level that the model was only considering.
+    if reply.finish_reason == "length":
+        return none(ErrorKind.UNREADABLE_REPLY, "unreadable reply: cut off at the token limit")
     try:
-        return unit.read(reply.text, judge_name, seed)
+        return unit.read(text, judge_name, seed)
     except UnreadableError as error:
-        return unscored(unit, judge_name, ErrorKind.UNREADABLE_REPLY, f"unreadable reply: {error}", reply.text)
+        return none(ErrorKind.UNREADABLE_REPLY, f"unreadable reply: {error}")

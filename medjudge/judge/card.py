@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from medjudge.files import write_whole
-from medjudge.judge.folder import KINDS, JudgeCard
+from medjudge.judge.folder import JudgeCard
 from medjudge.models.packaged import PACKAGED
 from medjudge.statistics.calibration import FEWEST_ANSWERS
 
@@ -25,14 +25,21 @@ def write_readme(folder: Path, card: JudgeCard, agreement: Sequence[str] = (NEVE
             for a judge that was just trained.
     """
     training = card.training
-    named = ("languages", "categories", "sources")
-    recorded = {name: ", ".join(training.get(name, [])) or "not recorded" for name in named}
     lines = [
         f"# {folder.resolve().name}",
         "",
-        f"A medjudge judge of kind `{card.kind}`: {_shape(card)}, {card.base_model}, {card.max_length} tokens.",
-        *_base(card),
-        *([f"\n{card.note}"] if card.note else []),
+        f"A medjudge judge of kind `{card.kind}`: {_method(card)}, {card.base_model}, {card.max_length} tokens.",
+    ]
+    if card.base_source is not None:
+        lines += ["", f"Its weights are those of {card.base_source}."]
+        if (row := PACKAGED.get(card.base_model)) is not None:
+            lines.append(f"Licence of the base model: {row.licence}.")
+    if card.note:
+        lines.append(f"\n{card.note}")
+    recorded = {
+        name: ", ".join(training.get(name, [])) or "not recorded" for name in ("languages", "categories", "sources")
+    }
+    lines += [
         "",
         f"- Languages: {recorded['languages']}",
         f"- Categories: {recorded['categories']}",
@@ -48,12 +55,20 @@ def write_readme(folder: Path, card: JudgeCard, agreement: Sequence[str] = (NEVE
         "## Known failures",
         "",
         "- Knows no language, category or kind of question beyond those above.",
-        f"- {_reach(card)}",
-        *(
-            [f"- Leaves texts unscored that are not in: {', '.join(card.only_languages)}."]
-            if card.only_languages
-            else []
-        ),
+    ]
+    if card.kind == "ordinal":
+        stretches = "one stretch" if card.windows == 1 else f"up to {card.windows} stretches"
+        lines.append(
+            f"- Reads {stretches} of the answer, each with the other texts in windows of {card.max_length} tokens; the "
+            "judgment says how much lies in none."
+        )
+    else:
+        lines.append(
+            f"- Reads {card.max_length} tokens; a longer text loses its middle, and the judgment says how much."
+        )
+    if card.only_languages:
+        lines.append(f"- Leaves texts unscored that are not in: {', '.join(card.only_languages)}.")
+    lines += [
         "- Often misses a wrong number in a fluent answer; check doses yourself.",
         "",
         "Not a medical device. Use: `medjudge eval --judge FOLDER`, with this folder.",
@@ -62,28 +77,10 @@ def write_readme(folder: Path, card: JudgeCard, agreement: Sequence[str] = (NEVE
     write_whole(folder / "README.md", "\n".join(lines), private=False)
 
 
-def _base(card: JudgeCard) -> list[str]:
-    """The origin and licence of the base model's weights, where a package or a GGUF file carries them."""
-    row = PACKAGED.get(card.base_model)
-    source = [] if card.base_source is None else [f"Its weights are those of {card.base_source}."]
-    return ["", *source, *([] if row is None else [f"Licence of the base model: {row.licence}."])] if source else []
-
-
-def _shape(card: JudgeCard) -> str:
-    if card.quantization is not None:
-        return f"{KINDS[card.kind].method} on a base quantised to {card.quantization}"
-    return KINDS[card.kind].method
-
-
-def _reach(card: JudgeCard) -> str:
-    """The part of a long answer that is read."""
-    if KINDS[card.kind].reads_windows:
-        stretches = "one stretch" if card.windows == 1 else f"up to {card.windows} stretches"
-        return (
-            f"Reads {stretches} of the answer, each with the other texts in windows of {card.max_length} tokens; the "
-            "judgment says how much lies in none."
-        )
-    return f"Reads {card.max_length} tokens; a longer text loses its middle, and the judgment says how much."
+def _method(card: JudgeCard) -> str:
+    if card.kind == "similarity":
+        return "cut points on the cosine of answer and reference"
+    return "LoRA" if card.quantization is None else f"LoRA on a base quantised to {card.quantization}"
 
 
 def _making(folder: Path, card: JudgeCard) -> list[str]:

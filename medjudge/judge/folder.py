@@ -12,7 +12,7 @@ from medjudge.errors import InputError
 from medjudge.files import first_problem, model_from_json, parse_json, read_text, write_whole
 from medjudge.judge.adapter import ADAPTER_CONFIG, ADAPTER_FILE, check_adapter_config, load_adapter, merge_adapter
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
-from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings, reads_checklist, says_points
+from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings
 from medjudge.judge.protocol import Judge
 from medjudge.judge.similarity import CutPoints, SentenceEncoder, SimilarityJudge
 from medjudge.judge.study_summary import StudySummary
@@ -25,7 +25,7 @@ from medjudge.rubrics.render import Style, prompt_hashes
 from medjudge.scheme import LLMEVAL_MED, Scheme, SchemeRef
 
 CARD_FILE = "judge.json"
-_TOKENIZER_CONFIG = "tokenizer_config.json"
+TOKENIZER_CONFIG = "tokenizer_config.json"
 _VOCABULARIES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "vocab.txt", "vocab.json", "tekken.json")
 UNTUNED = "without_adapter"
 """In `training` of a card: the base model judges without an adapter."""
@@ -90,6 +90,11 @@ class JudgeCard(BaseModel):
     note: str | None = None
     only_languages: list[str] | None = Field(default=None, description="texts in others are left unscored")
 
+    @property
+    def reads_rubrics(self) -> bool:
+        """True if the judge was trained with rubrics in its prompt, and therefore depends on their wording."""
+        return self.kind == "generative"
+
     def write(self, folder: Path) -> None:
         write_whole(folder / CARD_FILE, self.model_dump_json(indent=2) + "\n", private=False)
 
@@ -111,13 +116,7 @@ def read_card(folder: Path) -> JudgeCard:
         card = model_from_json(JudgeCard, text)
     except ValueError as error:
         fix = "restore the file or train the judge again"
-        first: Any = error.errors()[0] if isinstance(error, ValidationError) else {"loc": ()}
-        if first["loc"] == ("kind",) and first["input"] == "reader":
-            raise InputError(
-                f"judge {folder}: is of kind reader, which an earlier release of medjudge made and this one does not "
-                "load; name another judge, such as `built-in`, or train one of kind ordinal with `medjudge train`"
-            ) from None
-        if first["loc"][:1] == ("validated_on",):
+        if isinstance(error, ValidationError) and error.errors()[0]["loc"][:1] == ("validated_on",):
             fix = "remove this entry and run `medjudge validate` again"
         raise InputError(f"{folder / CARD_FILE}: {first_problem(error)}; {fix}") from None
     if card.kind == "generative" and card.style == "reason-first":
@@ -137,22 +136,18 @@ def read_card(folder: Path) -> JudgeCard:
 
 def _required_files(card: JudgeCard, folder: Path) -> list[str]:
     """The files that a judge's scores come from, beside `judge.json`."""
-    untuned = () if not card.training.get(UNTUNED) else (ADAPTER_CONFIG, ADAPTER_FILE)
-    names = [name for name in KINDS[card.kind].files if name not in untuned]
-    if _TOKENIZER_CONFIG in names and not _has_vocabulary(folder):
-        names.append("tokenizer.json")
-    return names
-
-
-def carries_tokenizer(folder: Path) -> bool:
-    """True if a folder holds the tokenizer that its judge reads with; if not, the base model's is used."""
-    return (folder / _TOKENIZER_CONFIG).is_file()
+    if card.kind == "similarity":
+        return []
+    names = [] if card.training.get(UNTUNED) else [ADAPTER_CONFIG, ADAPTER_FILE]
+    if card.kind == "ordinal":
+        return [*names, HEAD_FILE]
+    return [*names, TOKENIZER_CONFIG, *([] if _has_vocabulary(folder) else ["tokenizer.json"])]
 
 
 def _has_vocabulary(folder: Path) -> bool:
     """True if a tokenizer that is not of the `tokenizers` library has its vocabulary in a file of its own."""
     try:
-        fields = parse_json(read_text(folder / _TOKENIZER_CONFIG))
+        fields = parse_json(read_text(folder / TOKENIZER_CONFIG))
         backend = fields.get("backend", "tokenizers")
     except (InputError, ValueError, AttributeError, RecursionError):
         return False
@@ -188,21 +183,18 @@ def load_judge(
         InputError: A file is missing or corrupt, the base model cannot be had, or a generative judge was trained on a
             category of the scheme with another rubric.
     """
-    card = card_in_use(read_card(folder), inference.quantization)
-    if KINDS[card.kind].reads_rubrics:
+    card = read_card(folder)
+    if inference.quantization is not None:
+        card = card.model_copy(update={"quantization": inference.quantization})
+    if card.reads_rubrics:
         require_its_rubrics(card, folder, scheme)
     try:
-        return KINDS[card.kind].load(card, folder, name, device, inference)
+        return _LOADERS[card.kind](card, folder, name, device, inference)
     except Exception as error:  # whatever a hostile folder makes torch, transformers and peft raise
         if isinstance(error, (torch.cuda.OutOfMemoryError, InputError)):
             raise
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"judge {folder}: its files are corrupt or do not fit {card.base_model} ({reason})") from None
-
-
-def card_in_use(card: JudgeCard, quantization: Quantization | None) -> JudgeCard:
-    """A judge's card as the judge is run: on a base that is quantised for this use, unless `quantization` is None."""
-    return card if quantization is None else card.model_copy(update={"quantization": quantization})
 
 
 def require_its_rubrics(card: JudgeCard, folder: Path, scheme: Scheme) -> None:
@@ -303,56 +295,8 @@ def _quantized(card: JudgeCard, quantization: Quantization, folder: Path, device
     return adapted.get_base_model().eval()
 
 
-class JudgeKind(NamedTuple):
-    """The differences between the kinds of judges on disk."""
-
-    method: str
-    """The way it is trained, as its card names it."""
-    files: tuple[str, ...]
-    """Files that a folder needs beside `judge.json`."""
-    load: Callable[[JudgeCard, Path, str, torch.device, Inference], Judge]
-    """Loads a judge, given card, folder, name, device and how a generative judge is run."""
-    base_writes_text: bool
-    """True if the base model is a causal language model."""
-    reads_rubrics: bool
-    """True if it was trained with rubrics in its prompt, and therefore depends on their wording."""
-    reads_windows: bool
-    """True if it reads a long answer in several windows; if not, its middle is cut."""
-    reads_checklist: Callable[[Path], bool]
-    """Tells if the judge of a folder reads a question's checklist."""
-    checks_items: Callable[[Path], bool]
-    """Tells if the judge of a folder gives verdicts on items."""
-
-
-KINDS: dict[Kind, JudgeKind] = {
-    "generative": JudgeKind(
-        method="LoRA",
-        files=(ADAPTER_CONFIG, ADAPTER_FILE, _TOKENIZER_CONFIG),
-        load=_generative,
-        base_writes_text=True,
-        reads_rubrics=True,
-        reads_windows=False,
-        reads_checklist=lambda folder: True,
-        checks_items=lambda folder: True,
-    ),
-    "ordinal": JudgeKind(
-        method="LoRA",
-        files=(ADAPTER_CONFIG, ADAPTER_FILE, HEAD_FILE),
-        load=_ordinal,
-        base_writes_text=False,
-        reads_rubrics=False,
-        reads_windows=True,
-        reads_checklist=reads_checklist,
-        checks_items=says_points,
-    ),
-    "similarity": JudgeKind(
-        method="cut points on the cosine of answer and reference",
-        files=(),
-        load=_similarity,
-        base_writes_text=False,
-        reads_rubrics=False,
-        reads_windows=False,
-        reads_checklist=lambda folder: False,
-        checks_items=lambda folder: False,
-    ),
+_LOADERS: dict[Kind, Callable[[JudgeCard, Path, str, torch.device, Inference], Judge]] = {
+    "generative": _generative,
+    "ordinal": _ordinal,
+    "similarity": _similarity,
 }

@@ -1,6 +1,6 @@
 """The `generative` judge: reads the score from the probabilities of five tokens; a rationale may follow it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from itertools import takewhile
@@ -8,21 +8,23 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from medjudge.errors import InputError
 from medjudge.judge.label_logits import exact_label_logits
 from medjudge.judge.prompts import Prompt, encode_prompts, label_ids
-from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
+from medjudge.judge.protocol import Assignment, no_room, scored, split_empty
 from medjudge.judge.shared_prefixes import read_ends, takes_tree_attention
 from medjudge.models.batching import MemoryLimit, pad_left
 from medjudge.models.chat import with_chat_template
-from medjudge.records import ErrorKind, Judgment
+from medjudge.records import Judgment
 from medjudge.rubrics.render import Style
 from medjudge.scale import median_level
 
 LABELS = ("1", "2", "3", "4", "5")
 _MIN_RATIONALE_TOKENS = 8
+_BEGUN = 2
+"""The tokens of a reply before its rationale: the score and a newline."""
 _CHUNK = 1024
 """The number of answers that are tokenised at a time, while the previous ones are judged."""
 
@@ -60,6 +62,11 @@ class GenerativeSettings(NamedTuple):
     rationale_tokens: int = 0
     batch_tokens: int = 8192
 
+    def probabilities(self, logits: np.ndarray) -> np.ndarray:
+        """Calibrated probabilities of the five levels, (..., 5) -> (..., 5)."""
+        probabilities: np.ndarray = torch.tensor(logits / self.temperature).softmax(dim=-1).numpy()
+        return probabilities
+
 
 def require_room_for_rationale(settings: GenerativeSettings) -> None:
     """Raises InputError where a rationale does not fit in the window."""
@@ -94,7 +101,10 @@ class GenerativeJudge:
         self.tokenizer = with_chat_template(tokenizer)
         require_room_for_rationale(settings)
         self.settings = settings
-        self.memory = memory_of(model, settings)
+        # What a rationale is generated for stays in memory, and pays in large batches.
+        large = bool(settings.rationale_tokens)
+        tokens = 4 * settings.batch_tokens if large else settings.batch_tokens
+        self.memory = MemoryLimit(model.device, tokens, most=1 << 20 if large else 65_536)
         # Prompts that begin alike are read as trees; a model with another attention reads each alone.
         if model.config._attn_implementation == "sdpa":
             takes_tree_attention(model)
@@ -103,24 +113,7 @@ class GenerativeJudge:
         self.pad_id = 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
-        for chunk in prompts_ahead(self.name, self.tokenizer, self.settings, assignments, _CHUNK):
-            if not isinstance(chunk, list):
-                yield chunk
-                continue
-            for index, reading in self._exact_readings([prompt for _, prompt in chunk]):
-                assignment, prompt = chunk[index]
-                yield scored(
-                    assignment,
-                    self.name,
-                    self._probabilities(reading.logits),
-                    rationale=reading.rationale,
-                    answer_tokens_cut=prompt.answer_tokens_cut,
-                )
-
-    def _probabilities(self, logits: np.ndarray) -> np.ndarray:
-        """Calibrated probabilities of the five levels, (..., 5) -> (..., 5)."""
-        probabilities: np.ndarray = torch.tensor(logits / self.settings.temperature).softmax(dim=-1).numpy()
-        return probabilities
+        yield from judged_ahead(self.name, self.tokenizer, self.settings, assignments, _CHUNK, self._exact_readings)
 
     def read(self, prompts: Sequence[Prompt]) -> list[Reading]:
         """Reads the logits of the score after each prompt, before the temperature is applied."""
@@ -128,108 +121,71 @@ class GenerativeJudge:
         return [readings[index] for index in range(len(prompts))]
 
     def _exact_readings(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Reading]]:
-        """As `_readings`, with the labels' logits in float32."""
-        with exact_label_logits(self.model, self.label_ids):
-            yield from self._readings(prompts)
-
-    def _readings(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Reading]]:
-        """Yields (index of the prompt, its reading), in any order."""
+        """The index of each prompt and its reading, in any order; the labels' logits are computed in float32."""
         sequences = [prompt.input_ids for prompt in prompts]
-        most = self.settings.rationale_tokens
-        if most:
-            read = dict(self._ends(sequences))
-            with_scores = [[*ids, *self._score_ids(read[index])] for index, ids in enumerate(sequences)]
-            for batch, texts in self._continued(with_scores, most - len(self._score_ids(read[0])) if read else 0):
+        with exact_label_logits(self.model, self.label_ids):
+            ends = read_ends(self.model, sequences, self.pad_id, self.memory)
+            logits_of = ((index, logits[self.label_ids].float().cpu().numpy()) for index, logits in ends)
+            if not self.settings.rationale_tokens:
+                yield from ((index, Reading(logits, None)) for index, logits in logits_of)
+                return
+            read = dict(logits_of)
+            begun = [
+                [*ids, *begun_reply(self.tokenizer, self.settings, self.label_ids, read[index])]
+                for index, ids in enumerate(sequences)
+            ]
+            for batch, texts in self._continued(begun):
                 for index, text in zip(batch, texts, strict=True):
                     yield index, Reading(read[index], text.strip() or None)
-        else:
-            yield from ((index, Reading(logits, None)) for index, logits in self._ends(sequences))
 
-    def _ends(self, sequences: Sequence[list[int]]) -> Iterator[tuple[int, np.ndarray]]:
-        """The logits of the five labels after each sequence, in any order."""
-        for index, logits in read_ends(self.model, sequences, self.pad_id, self.memory):
-            yield index, self._score_logits(logits[None])[0]
-
-    def _score_logits(self, logits: torch.Tensor) -> np.ndarray:
-        """Selects the logits of the five labels, (rows, vocabulary) -> (rows, 5)."""
-        rows: np.ndarray = logits[:, self.label_ids].float().cpu().numpy()
-        return rows
-
-    def _score_ids(self, logits: np.ndarray) -> list[int]:
-        """The first tokens of a score-first reply: the score and a newline, after which the rationale follows."""
-        newline = self.tokenizer("\n", add_special_tokens=False)["input_ids"][-1:]
-        return [self.label_ids[median_level(self._probabilities(logits)) - 1], *newline]
-
-    def _continued(self, sequences: Sequence[list[int]], most: int) -> Iterator[tuple[list[int], list[str]]]:
-        """Continues sequences greedily, up to the end token or for `most` tokens: the indices of a batch, its texts."""
+    def _continued(self, sequences: Sequence[list[int]]) -> Iterator[tuple[list[int], list[str]]]:
+        """Continues begun replies greedily, up to the end token or their limit: the indices of a batch, its texts."""
+        most = self.settings.rationale_tokens - _BEGUN
+        ends = self.model.generation_config.eos_token_id
+        stops = set(ends if isinstance(ends, list) else [ends])
 
         def texts(batch: Sequence[int]) -> list[str]:
             ids, mask = pad_left([sequences[index] for index in batch], self.pad_id, self.model.device)
-            return self._texts(self._generated(ids, mask, most)[:, ids.shape[1] :])
+            with torch.inference_mode():
+                tokens = self.model.generate(
+                    ids,
+                    attention_mask=mask,
+                    max_new_tokens=most,
+                    do_sample=False,
+                    repetition_penalty=1.0,  # the default of some base models would suppress a repeated digit
+                    use_cache=True,  # gradient checkpointing turns it off in the config of a model in training
+                    pad_token_id=self.pad_id,
+                )
+            rows = [
+                list(takewhile(lambda token: token not in stops, row)) for row in tokens[:, ids.shape[1] :].tolist()
+            ]
+            written: list[str] = self.tokenizer.batch_decode(rows, skip_special_tokens=True)
+            return written
 
-        lengths = [len(ids) + most for ids in sequences]
-        yield from self.memory.run(range(len(sequences)), lengths, texts)
-
-    def _texts(self, ids: torch.Tensor) -> list[str]:
-        """The text of generated tokens up to the one that ends it, shape (rows, n)."""
-        config = self.model.generation_config
-        ends = None if config is None else config.eos_token_id
-        stops = set(ends if isinstance(ends, list) else [ends])
-        rows = [list(takewhile(lambda token: token not in stops, row)) for row in ids.tolist()]
-        texts: list[str] = self.tokenizer.batch_decode(rows, skip_special_tokens=True)
-        return texts
-
-    def _generated(self, ids: torch.Tensor, mask: torch.Tensor, most: int) -> torch.Tensor:
-        with torch.inference_mode():
-            tokens: torch.Tensor = self.model.generate(
-                ids,
-                attention_mask=mask,
-                max_new_tokens=most,
-                do_sample=False,
-                repetition_penalty=1.0,  # the default of some base models would suppress a repeated digit
-                use_cache=True,  # gradient checkpointing turns it off in the config of a model in training
-                pad_token_id=self.pad_id,
-            )
-        return tokens
+        yield from self.memory.run(range(len(sequences)), [len(ids) + most for ids in sequences], texts)
 
 
-def memory_of(model: PreTrainedModel, settings: GenerativeSettings) -> MemoryLimit:
-    """The limit of a judge's batches. What a rationale is generated for stays in memory, and pays in large batches.
-
-    On a GPU such batches start with what fits in two fifths of the free memory, on a CPU with four times the tokens.
-    """
-    if not settings.rationale_tokens:
-        return MemoryLimit(model.device, settings.batch_tokens)
-    tokens = 4 * settings.batch_tokens
-    if model.device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(model.device)
-        tokens = max(settings.batch_tokens, int(0.4 * free / cache_bytes(model.config, model.dtype)))
-    return MemoryLimit(model.device, tokens, most=max(tokens, 1 << 20))
+def begun_reply(
+    tokenizer: PreTrainedTokenizerBase, settings: GenerativeSettings, label_ids: Sequence[int], logits: np.ndarray
+) -> list[int]:
+    """The first tokens of a score-first reply: the score and a newline, after which the rationale follows."""
+    newline = tokenizer("\n", add_special_tokens=False)["input_ids"][-1:]
+    return [label_ids[median_level(settings.probabilities(logits)) - 1], *newline]
 
 
-def cache_bytes(config: PreTrainedConfig, dtype: torch.dtype) -> int:
-    """The bytes of one token's keys and values in the cache."""
-    text = config.get_text_config()
-    heads = text.num_attention_heads
-    head_dim = getattr(text, "head_dim", None) or text.hidden_size // heads
-    key_heads = getattr(text, "num_key_value_heads", None) or heads
-    return int(2 * text.num_hidden_layers * key_heads * head_dim * dtype.itemsize)
-
-
-def prompts_ahead(
+def judged_ahead(
     name: str,
     tokenizer: PreTrainedTokenizerBase,
     settings: GenerativeSettings,
     assignments: Sequence[Assignment],
     size: int,
-) -> Iterator[Judgment | list[tuple[Assignment, Prompt]]]:
-    """Chunks of answers with their prompts, tokenised in the background while the chunk before is judged.
+    read: Callable[[Sequence[Prompt]], Iterator[tuple[int, Reading]]],
+) -> Iterator[Judgment]:
+    """Judges in chunks, each of which is tokenised in the background while the one before is judged.
 
     Args:
         size: The most answers of a chunk.
-
-    Yields:
-        The judgments of answers that are empty or do not fit, and lists of the others.
+        read: Reads prompts: their indices and readings, in any order.
     """
     work, empty = split_empty(assignments, name)
     yield from empty
@@ -251,12 +207,18 @@ def prompts_ahead(
             fitting = []
             for assignment, prompt in zip(chunk, prompts, strict=True):
                 if prompt is None:
-                    window = f"the window of {settings.max_length} tokens"
-                    reason = f"rubric, question and reference leave no room in {window}"
-                    yield unscored(assignment, name, ErrorKind.WINDOW, reason)
+                    yield no_room(assignment, name, settings.max_length)
                 else:
                     fitting.append((assignment, prompt))
-            yield fitting
+            for index, reading in read([prompt for _, prompt in fitting]):
+                assignment, prompt = fitting[index]
+                yield scored(
+                    assignment,
+                    name,
+                    settings.probabilities(reading.logits),
+                    rationale=reading.rationale,
+                    answer_tokens_cut=prompt.answer_tokens_cut,
+                )
 
 
 def prompt_room(settings: GenerativeSettings) -> int:

@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from shlex import quote
 
-from medjudge.judge.folder import CARD_FILE, KINDS, JudgeCard, MeasuredOn, base_of, carries_tokenizer
+from medjudge.judge.folder import CARD_FILE, TOKENIZER_CONFIG, JudgeCard, MeasuredOn, base_of
 from medjudge.judge.study_summary import AgainstKind
 from medjudge.models.hashes import base_hashes, folder_hashes
 from medjudge.rubrics.render import Style, prompt_hashes
@@ -21,20 +21,13 @@ def folder_identity(folder: Path, card: JudgeCard) -> str:
     Raises:
         InputError: The base model cannot be found.
     """
-    files, base = _own_files(folder), base_file_hashes(folder, card)
+    # Where the folder holds no tokenizer, the judge reads with its base model's.
+    own_tokenizer = (folder / TOKENIZER_CONFIG).is_file()
+    base = base_hashes(*base_of(card, folder), tokenizer=not own_tokenizer)
     # Without a value, these fields leave the identity as it was before there were any.
     left_out = {"validated_on", *(name for name in _LATER_FIELDS if getattr(card, name) is None)}
-    text = json.dumps([card.model_dump_json(exclude=left_out), files, base], sort_keys=True)
+    text = json.dumps([card.model_dump_json(exclude=left_out), _own_files(folder), base], sort_keys=True)
     return sha256(text.encode()).hexdigest()
-
-
-def base_file_hashes(folder: Path, card: JudgeCard) -> dict[str, str]:
-    """The sha256 of the files of the base model that change a score, by file name.
-
-    Raises:
-        InputError: The base model cannot be found.
-    """
-    return base_hashes(*base_of(card, folder), tokenizer=not carries_tokenizer(folder))
 
 
 def rubrics_sha256(style: Style, scheme: Scheme) -> str:
@@ -44,7 +37,7 @@ def rubrics_sha256(style: Style, scheme: Scheme) -> str:
 
 def card_rubrics_sha256(card: JudgeCard, scheme: Scheme) -> str:
     """The sha256 of the rubrics of a scheme that a judge on disk reads; empty where it reads none."""
-    return rubrics_sha256(card.style, scheme) if KINDS[card.kind].reads_rubrics else ""
+    return rubrics_sha256(card.style, scheme) if card.reads_rubrics else ""
 
 
 def measured_on(folder: Path, card: JudgeCard, scheme: Scheme, models: Mapping[str, int]) -> MeasuredOn:

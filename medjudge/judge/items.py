@@ -63,11 +63,6 @@ class ItemAssignment(NamedTuple):
     scheme: Scheme = LLMEVAL_MED
 
     @property
-    def context(self) -> str:
-        """The rest of the window's content, for messages."""
-        return "question, reference and an item"
-
-    @property
     def answers(self) -> tuple[Answer, ...]:
         return (self.answer,)
 

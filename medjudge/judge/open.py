@@ -2,29 +2,26 @@
 
 import json
 import os
-import tempfile
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple, overload
 
-from filelock import FileLock
-
 from medjudge.answer.vllm_engine import VllmMemory
 from medjudge.chat_api.client import Server, check_server
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.chat_api.transport import server_address, server_model
 from medjudge.errors import InputError
-from medjudge.files import remove_leftovers
 from medjudge.judge.api import ApiJudge, ReplyOptions, file_name
-from medjudge.judge.folder import CARD_FILE, UNTUNED, Inference, JudgeCard, card_in_use, load_judge, read_card
+from medjudge.judge.folder import CARD_FILE, UNTUNED, Inference, JudgeCard, load_judge, read_card
 from medjudge.judge.identity import (
     card_rubrics_sha256,
     folder_identity,
     rubrics_sha256,
     validated_and_not_failed,
 )
+from medjudge.judge.ordinal import reads_checklist, says_points
 from medjudge.judge.panel import PanelSettings, is_panel, read_panel
 from medjudge.judge.protocol import Judge
 from medjudge.judge.ray_judge import RayJudge
@@ -34,7 +31,7 @@ from medjudge.models.chat import with_chat_template
 from medjudge.models.hardware import choose_device
 from medjudge.models.hashes import base_hashes
 from medjudge.models.loading import base_name, commit, load_tokenizer, located, model_name, window
-from medjudge.models.packaged import source_of
+from medjudge.models.packaged import cache_folder, make_once, source_of
 from medjudge.models.quantization import QUANTIZATIONS, Quantization, require_bitsandbytes
 from medjudge.rubrics.render import prompt_hashes
 from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies
@@ -95,6 +92,16 @@ class FolderRef:
         """The ids of the questions that the judge was trained or tuned on."""
         return frozenset(self.card.trained_on.seen())
 
+    @property
+    def reads_checklist(self) -> bool:
+        """True if the judge reads a question's checklist."""
+        return self.kind == "generative" or (self.kind == "ordinal" and reads_checklist(self.folder))
+
+    @property
+    def checks_items(self) -> bool:
+        """True if the judge gives verdicts on items."""
+        return self.kind == "generative" or (self.kind == "ordinal" and says_points(self.folder))
+
     def identity(self, options: JudgeOptions, scheme: Scheme) -> str:
         """The sha256 of everything that changes the judge's scores.
 
@@ -115,7 +122,7 @@ class FolderRef:
         """
         inference = options.inference._replace(quantization=self.quantization)
         if options.engine == "ray":
-            return RayJudge(self.folder, self.name, options.device, inference, scheme)
+            return RayJudge(self.name, self.folder, options.device, inference, scheme)
         if options.engine == "vllm":
             return VllmJudge(self.folder, self.name, inference.rationale_tokens, scheme, options.gpus)
         say_on_terminal(f"loading judge {self.name} ...")
@@ -225,7 +232,7 @@ def quantised(judge_ref: FolderRef, name: str) -> FolderRef:
         )
     quantization = QUANTIZATIONS[name]
     require_bitsandbytes(f"--judge-quantization {name}")
-    card = card_in_use(judge_ref.card, quantization)
+    card = judge_ref.card.model_copy(update={"quantization": quantization})
     return FolderRef(f"{judge_ref.name}-{name}", judge_ref.folder, card, quantization)
 
 
@@ -362,14 +369,9 @@ def untuned_folder(model_id: str) -> Path:
     """
     hashes = base_hashes(model_id, None, tokenizer=True)
     key = sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()[:12]
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = home / "medjudge" / "untuned" / key / f"base-{file_name(model_name(model_id))}"
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{folder}.lock"):
-        if folder.is_dir():
-            return folder
-        remove_leftovers(folder.parent, "untuned.*.part")
-        staging = Path(tempfile.mkdtemp(prefix="untuned.", suffix=f".{os.getpid()}.part", dir=folder.parent))
+    folder = cache_folder() / "untuned" / key / f"base-{file_name(model_name(model_id))}"
+
+    def fill(staging: Path) -> None:
         with_chat_template(load_tokenizer(model_id)).save_pretrained(staging)
         JudgeCard(
             kind="generative",
@@ -380,6 +382,6 @@ def untuned_folder(model_id: str) -> Path:
             training={UNTUNED: True},
             note="Untuned: a language model that was trained on no scores. It shows what training a judge brings.",
         ).write(staging)
-        staging.chmod(0o755)
-        staging.rename(folder)
+
+    make_once(folder, fill)
     return folder

@@ -7,7 +7,7 @@ the similarity baseline on these states, which is why a hundred scored answers a
 is read in windows, each together with the other texts.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import sqrt
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -258,30 +258,29 @@ class OrdinalJudge:
         self.chunk = settings.chunk or (_CPU_CHUNK if self.device.type == "cpu" else _GPU_CHUNK)
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
-        for chunk in self.chunks(assignments):
-            if not isinstance(chunk, list):
-                yield chunk
-                continue
-            points = [points_of(assignment.question) for assignment in chunk]
-            cumulative, readings = self.readings(chunk, points)
-            levels = probabilities(cumulative, self.settings.temperature).numpy()
-            for assignment, (row, verdicts), level in zip(chunk, readings, levels, strict=True):
-                if not row.windows:
-                    yield unscored(assignment, self.name, ErrorKind.EMPTY_ANSWER, NO_TOKEN)
-                    continue
-                said = verdicts if self.says_points else None
-                yield scored(
-                    assignment,
-                    self.name,
-                    level,
-                    rationale=point_rationale(said or (), assignment.question.language),
-                    answer_tokens_cut=row.answer_tokens_cut,
-                    context_tokens_cut=row.context_tokens_cut,
-                    points=said,
-                )
+        yield from self.in_chunks(assignments, self._scored)
 
-    def chunks(self, units: Sequence[_U]) -> Iterator[Any]:
-        """Chunks of units to read, each a list; before them the judgments of units that the judge does not read.
+    def _scored(self, chunk: Sequence[Assignment]) -> Iterator[Judgment]:
+        points = [points_of(assignment.question) for assignment in chunk]
+        cumulative, readings = self.readings(chunk, points)
+        levels = probabilities(cumulative, self.settings.temperature).numpy()
+        for assignment, (row, verdicts), level in zip(chunk, readings, levels, strict=True):
+            if not row.windows:
+                yield unscored(assignment, self.name, ErrorKind.EMPTY_ANSWER, NO_TOKEN)
+                continue
+            said = verdicts if self.says_points else None
+            yield scored(
+                assignment,
+                self.name,
+                level,
+                rationale=point_rationale(said or (), assignment.question.language),
+                answer_tokens_cut=row.answer_tokens_cut,
+                context_tokens_cut=row.context_tokens_cut,
+                points=said,
+            )
+
+    def in_chunks(self, units: Sequence[_U], judge: Callable[[list[_U]], Iterator[Any]]) -> Iterator[Any]:
+        """Judges chunks of units; before them come the judgments of units that the judge does not read.
 
         It does not read an empty answer, nor one in another language than those it was trained on.
         """
@@ -295,7 +294,8 @@ class OrdinalJudge:
                 work.append(unit)
             else:
                 yield unscored(unit, self.name, ErrorKind.LANGUAGE, reason)
-        yield from (work[start : start + self.chunk] for start in range(0, len(work), self.chunk))
+        for start in range(0, len(work), self.chunk):
+            yield from judge(work[start : start + self.chunk])
 
     def readings(
         self, chunk: Sequence[Assignment | ItemAssignment], points: Sequence[Sequence[Point]]
@@ -359,20 +359,19 @@ class OrdinalItemJudge:
         self.base = judge
 
     def judge(self, assignments: Sequence[ItemAssignment]) -> Iterator[ItemJudgment]:
-        for chunk in self.base.chunks(assignments):
-            if not isinstance(chunk, list):
-                yield chunk
-                continue
-            points = [[Point(one_line(item.text), "checklist") for item in each.items] for each in chunk]
-            for unit, (row, verdicts) in zip(chunk, self.base.readings(chunk, points)[1], strict=True):
-                if not row.windows:
-                    yield unscored(unit, self.name, ErrorKind.EMPTY_ANSWER, NO_TOKEN)
-                elif row.context_tokens_cut:
-                    reason = f"{row.context_tokens_cut} tokens of question and items do not fit the judge's window"
-                    yield unscored(unit, self.name, ErrorKind.WINDOW, reason)
-                else:
-                    met = [verdict.met for verdict in verdicts]
-                    yield unit.met(self.name, met, answer_tokens_cut=row.answer_tokens_cut)
+        yield from self.base.in_chunks(assignments, self._checked)
+
+    def _checked(self, chunk: Sequence[ItemAssignment]) -> Iterator[ItemJudgment]:
+        points = [[Point(one_line(item.text), "checklist") for item in each.items] for each in chunk]
+        for unit, (row, verdicts) in zip(chunk, self.base.readings(chunk, points)[1], strict=True):
+            if not row.windows:
+                yield unscored(unit, self.name, ErrorKind.EMPTY_ANSWER, NO_TOKEN)
+            elif row.context_tokens_cut:
+                reason = f"{row.context_tokens_cut} tokens of question and items do not fit the judge's window"
+                yield unscored(unit, self.name, ErrorKind.WINDOW, reason)
+            else:
+                met = [verdict.met for verdict in verdicts]
+                yield unit.met(self.name, met, answer_tokens_cut=row.answer_tokens_cut)
 
 
 def point_verdicts(points: Sequence[Point], row: Encoded, logits: torch.Tensor) -> list[PointVerdict]:

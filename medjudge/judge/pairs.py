@@ -15,7 +15,7 @@ from medjudge.languages.texts import languages_of
 from medjudge.pair_records import PairJudgment, PairKey, PhysicianPair, Preferred
 from medjudge.records import Answer, Question
 from medjudge.rubrics.render import JudgePrompt, Style, filled, standard, user_message
-from medjudge.rubrics.verdict import Replies, UnreadableError, after_thought, lone_object
+from medjudge.rubrics.verdict import Replies, UnreadableError, after_thought, lone_object, reasoned_schema
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.statistics.labels import likeliest
 from medjudge.store import Run
@@ -24,16 +24,7 @@ PREFERRED: dict[int, Preferred] = {1: "first", 0: "tie", -1: "second"}
 """Verdicts as numbers, and as the records have them."""
 VERDICTS: dict[Preferred, int] = {name: number for number, name in PREFERRED.items()}
 
-PAIR_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    # In this order: a server writes the fields as they are listed here, and the reasons come before the verdict.
-    "properties": {
-        "rationale": {"type": "string", "description": "the reasons, in a few sentences"},
-        "verdict": {"type": "string", "enum": ["A", "B", "tie"]},
-    },
-    "required": ["rationale", "verdict"],
-    "additionalProperties": False,
-}
+PAIR_SCHEMA = reasoned_schema(verdict={"type": "string", "enum": ["A", "B", "tie"]})
 """The reply of a reason-first judge of pairs, for servers that can hold a model to a schema."""
 PAIR_LABELS = ("A", "C", "B")
 """The answer shown first, a tie, the answer shown second."""
@@ -57,11 +48,6 @@ class PairAssignment(NamedTuple):
     first: Answer
     second: Answer
     scheme: Scheme = LLMEVAL_MED
-
-    @property
-    def context(self) -> str:
-        """The rest of the window's content, for messages."""
-        return "rubric, question and reference"
 
     @property
     def answers(self) -> tuple[Answer, ...]:

@@ -30,21 +30,17 @@ def reference_points(reference: str, language: str) -> list[Span]:
     Args:
         language: The language of its grammar, such as `en`.
     """
-    return _at_most(_joined_where_short(sentence_spans(reference, language)))
-
-
-def sentence_spans(text: str, language: str) -> list[Span]:
-    """The sentences of a text, those that are not empty.
-
-    Args:
-        language: The language of its grammar, such as `en`.
-    """
     grammar = grammar_of(language)
-    spans: list[Span] = []
-    for line in _lines(text):
-        starts = [line.start + start for start in sentence_starts(text[line.start : line.end], grammar)]
-        spans += [Span(start, end) for start, end in zip(starts, [*starts[1:], line.end], strict=True)]
-    return [span for span in spans if text[span.start : span.end].strip()]
+    joined: list[Span] = []
+    for line in _lines(reference):
+        starts = [line.start + start for start in sentence_starts(reference[line.start : line.end], grammar)]
+        for start, end in zip(starts, [*starts[1:], line.end], strict=True):
+            if not reference[start:end].strip():
+                continue
+            if joined and joined[-1].end - joined[-1].start < _SHORTEST:
+                start = joined.pop().start
+            joined.append(Span(start, end))
+    return _at_most(joined)
 
 
 def checklist_points(checklist: str) -> list[Span]:
@@ -68,16 +64,6 @@ def _lines(text: str) -> list[Span]:
             lines.append(Span(start, start + len(line.rstrip())))
         start += len(line)
     return lines
-
-
-def _joined_where_short(spans: Sequence[Span]) -> list[Span]:
-    joined: list[Span] = []
-    for span in spans:
-        if joined and joined[-1].end - joined[-1].start < _SHORTEST:
-            joined[-1] = Span(joined[-1].start, span.end)
-        else:
-            joined.append(span)
-    return joined
 
 
 def _at_most(spans: list[Span]) -> list[Span]:
@@ -105,12 +91,10 @@ def point_rationale(points: Sequence[PointVerdict], language: str) -> str | None
     texts = PACKAGED.load(language if language in known else "en", _VERDICTS_FILE, _PointTexts)
     lines = []
     for point in points:
-        if point.verdict == "met":
-            continue
-        denied = point.verdict == "contradicted"
-        line = texts.contradicted if denied else texts.missed
-        probability = f"{point.contradicted if denied else point.open:.2f}"
-        lines.append(f"- {line.format(probability=probability, point=point.point)}")
+        if point.verdict != "met":
+            denied = point.verdict == "contradicted"
+            line, share = (texts.contradicted, point.contradicted) if denied else (texts.missed, point.open)
+            lines.append(f"- {line.format(probability=f'{share:.2f}', point=point.point)}")
     return "\n".join(lines) or texts.all_met.format(count=len(points))
 
 

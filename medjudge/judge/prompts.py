@@ -1,11 +1,5 @@
-"""The prompts of generative judges as token ids. What many prompts begin with is tokenised once.
+"""The prompts of generative judges as token ids."""
 
-A prompt is cut after the last newline of what it shares with another, where a character other than white space follows.
-Byte-level tokenizers never join two tokens there, as their pre-tokenizers end a word there. Whether a tokenizer does is
-checked on whole prompts of every call; where it does not, all prompts are tokenised whole.
-"""
-
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,10 +12,6 @@ from medjudge.models.chat import PLAIN_MARKS, is_plain
 from medjudge.rubrics.render import Style, neutralise
 
 _MIN_ANSWER_TOKENS = 32
-_CHECKED = 4
-"""The number of prompts of a call that are also tokenised whole, to check that cutting changes nothing."""
-_WORTH_CUTTING = 200
-"""The fewest characters that a shared beginning must have."""
 
 
 class Prompt(NamedTuple):
@@ -79,6 +69,11 @@ def encode_prompts(
         )
         return text
 
+    def ids_of(texts: list[str]) -> list[list[int]]:
+        # In one call: a fast tokenizer spreads it over all cores.
+        ids: list[list[int]] = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"] if texts else []
+        return ids
+
     def shortened(unit: Unit[Any], most: int, length: int) -> Prompt | None:
         """The prompt without the middle of its answers; `length` is that of the whole prompt, in tokens."""
         answers = [token_ids(tokenizer, answer.text) for answer in unit.answers]
@@ -89,7 +84,7 @@ def encode_prompts(
             longer = [tokens for tokens in answers if len(tokens) > share]
             rest = room - sum(len(tokens) for tokens in answers if len(tokens) <= share)
             cut = [_cut(tokenizer, tokens, rest // len(longer) if longer else share) for tokens in answers]
-            ids = _batch(tokenizer, [text_of(unit, [text for text, _ in cut])])[0]
+            (ids,) = ids_of([text_of(unit, [text for text, _ in cut])])
             if len(ids) <= most:
                 return Prompt(ids, sum(left_out for _, left_out in cut))
             # The note and the edges of the decoded halves cost a few tokens: shorten the answers by as many.
@@ -99,7 +94,7 @@ def encode_prompts(
     texts = [text_of(unit, [answer.text for answer in unit.answers]) for unit in units]
     return [
         Prompt(ids, 0) if len(ids) <= room else shortened(unit, room, len(ids))
-        for unit, ids, room in zip(units, tokenised(tokenizer, texts), rooms, strict=True)
+        for unit, ids, room in zip(units, ids_of(texts), rooms, strict=True)
     ]
 
 
@@ -126,72 +121,4 @@ def label_ids(tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> list
         raise InputError(
             f"{tokenizer.name_or_path}: {named} are not {len(labels)} different tokens; use another base model"
         )
-    return ids
-
-
-def tokenised(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:
-    """The token ids of texts, as the tokenizer gives them for each text alone; shared beginnings are tokenised once."""
-    ends = shared_beginnings(texts)
-    beginnings = [text[:end] for text, end in zip(texts, ends, strict=True)]
-    uses = Counter(beginnings)
-    if len(texts) - len(uses) <= _CHECKED:  # too little is shared to pay for the check
-        return _batch(tokenizer, texts)
-    distinct = list(uses)
-    checked = [beginnings.index(beginning) for beginning in distinct[:_CHECKED]]
-    rests = [text[end:] for text, end in zip(texts, ends, strict=True)]
-    # One call: a fast tokenizer spreads it over all cores.
-    ids = _batch(tokenizer, [*distinct, *rests, *(texts[index] for index in checked)])
-    first = dict(zip(distinct, ids, strict=False))
-    after = ids[len(distinct) : len(distinct) + len(texts)]
-    joined = [[*first[beginning], *rest] for beginning, rest in zip(beginnings, after, strict=True)]
-    whole = ids[len(distinct) + len(texts) :]
-    if any(joined[index] != expected for index, expected in zip(checked, whole, strict=True)):
-        return _batch(tokenizer, texts)
-    return joined
-
-
-def shared_beginnings(texts: Sequence[str]) -> list[int]:
-    """Places where each text can be cut, so that many of the beginnings are equal.
-
-    Returns:
-        The length of each beginning, which another text has too; 0 where too little is shared.
-    """
-    order = sorted(range(len(texts)), key=lambda index: texts[index])
-    # In sorted order the text that shares most with one is its neighbour.
-    shared = [0] * (len(order) + 1)
-    for place in range(1, len(order)):
-        shared[place] = _common(texts[order[place - 1]], texts[order[place]])
-    ends = [0] * len(texts)
-    for place, index in enumerate(order):
-        ends[index] = _last_cut(texts[index], max(shared[place], shared[place + 1]))
-    return ends
-
-
-def _common(left: str, right: str) -> int:
-    """The number of characters that two texts share at their beginnings."""
-    low, high = 0, min(len(left), len(right))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if left[low:middle] == right[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _last_cut(text: str, shared: int) -> int:
-    """The last place among the first `shared` characters after a newline and before a character that is no space."""
-    end = shared
-    while (end := text.rfind("\n", 0, end)) >= _WORTH_CUTTING:
-        if end + 1 < shared and not text[end + 1].isspace():
-            return end + 1
-    return 0
-
-
-def _batch(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:
-    if not texts:
-        return []
-    ids: list[list[int]] = tokenizer(list(texts), add_special_tokens=False, return_attention_mask=False, verbose=False)[
-        "input_ids"
-    ]
     return ids

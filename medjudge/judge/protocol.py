@@ -178,6 +178,12 @@ def unscored(unit: Unit[Made], judge_name: str, kind: ErrorKind, error: str, raw
     return unit.judgment(judge_name, error_kind=kind, error=error, raw=raw)
 
 
+def no_room(unit: Unit[Made], judge_name: str, window: int) -> Made:
+    """The judgment without a verdict of a unit whose prompt leaves no room for its answers."""
+    reason = f"rubric, question and reference leave no room in the window of {window} tokens"
+    return unscored(unit, judge_name, ErrorKind.WINDOW, reason)
+
+
 def split_empty(work: Sequence[U], judge_name: str) -> tuple[list[U], list[Any]]:
     """Separates units with an empty answer, which no model is asked to judge.
 

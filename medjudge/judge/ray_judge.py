@@ -1,37 +1,32 @@
 """Runs a judge folder on the workers of a Ray cluster."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from medjudge.judge.folder import Inference
 from medjudge.judge.protocol import Assignment
 from medjudge.parallel.ray_pool import map_on_actors
 from medjudge.records import Judgment
-from medjudge.scheme import LLMEVAL_MED, Scheme
+from medjudge.scheme import Scheme
 
 
+@dataclass
 class RayJudge:
     """Gives the same judgments as the judge in the folder, computed by many workers.
 
-    Args:
-        folder: The judge folder. Every worker must find it, and its base model, at the same path.
-        name: The judge's name.
+    Attributes:
+        folder: The judge folder. Every worker must find it, and its base model, at the same absolute path.
         device: The workers' device: `auto`, `cpu` or `cuda`.
         inference: As for `load_judge`.
         scheme: As for `load_judge`.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        name: str,
-        device: str,
-        inference: Inference = Inference(),
-        scheme: Scheme = LLMEVAL_MED,
-    ) -> None:
-        self.name = name
-        self.arguments = (str(folder.resolve()), name, device, inference, scheme)
-        self.device = device
+    name: str
+    folder: Path
+    device: str
+    inference: Inference
+    scheme: Scheme
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
         """As `Judge.judge`.
@@ -41,7 +36,7 @@ class RayJudge:
         """
         for judgments in map_on_actors(
             _load,
-            self.arguments,
+            (str(self.folder.resolve()), self.name, self.device, self.inference, self.scheme),
             assignments,
             # The tokens that answers to one question share are computed once if one worker judges them all.
             key=lambda assignment: assignment.question.id,

@@ -24,50 +24,6 @@ _WITH_WINDOWS, _ON_GPU = 2048, 8192
 """Tokens of a pack where layers get a mask, which is a whole square: with sliding windows on a CPU, and on a GPU."""
 
 
-class Node(NamedTuple):
-    """A run of tokens after its parent's. `ends` are the prompts that end with it, `after` the nodes that follow."""
-
-    ids: list[int]
-    ends: list[int]
-    after: list["Node"]
-
-
-def prefix_forest(prompts: Sequence[list[int]]) -> list[Node]:
-    """The prefix trees of prompts.
-
-    Args:
-        prompts: Token ids, not empty.
-
-    Returns:
-        Trees in which each leaf ends one prompt, or several equal ones (`ends` are their indices in `prompts`). The
-        tokens on the path from a root to a leaf are those of its prompts.
-    """
-    order = sorted(range(len(prompts)), key=lambda index: prompts[index])
-
-    def nodes(first: int, last: int, depth: int) -> list[Node]:
-        """The nodes of the sorted prompts from `first` to `last`, which share at least `depth` tokens."""
-        low, high = prompts[order[first]], prompts[order[last]]
-        if low == high:
-            return [Node(low[depth:], order[first : last + 1], [])]
-        # In sorted order all share what the first and the last share. One token is left for the shortest to end with.
-        shared = depth
-        while shared < len(low) - 1 and low[shared] == high[shared]:
-            shared += 1
-        worth = (last - first) * (shared - depth) >= _WORTH_SHARING
-        after: list[Node] = []
-        start = first
-        for index in range(first, last + 1):
-            prompt, following = prompts[order[index]], prompts[order[min(index + 1, last)]]
-            # A prompt that ends here is separated from those that continue it.
-            ends = len(prompt) == shared + 1 < len(following)
-            if index == last or ends or following[shared] != prompt[shared]:
-                after += nodes(start, index, shared if worth else depth)
-                start = index + 1
-        return [Node(low[depth:shared], [], after)] if worth else after
-
-    return nodes(0, len(order) - 1, 0) if order else []
-
-
 class SharedText(NamedTuple):
     """A text, by its number, and how many of its first tokens are those of the text before it."""
 
@@ -75,26 +31,39 @@ class SharedText(NamedTuple):
     shared: int
 
 
-def in_tree_order(forest: Sequence[Node], depth: int = 0, shared: int = 0) -> Iterator[SharedText]:
-    """The texts of a forest in the order of its branches.
+def in_tree_order(texts: Sequence[list[int]]) -> list[SharedText]:
+    """The texts in the order of the branches of their prefix tree, which has branches that are worth their cost.
 
     Args:
-        depth: How many tokens all of these texts share.
-        shared: How many tokens the first of them shares with the text before it; the others share `depth` or more.
+        texts: Token ids, not empty. The last token of a text is shared by equal ones only.
     """
-    for node in forest:
-        below = depth + len(node.ids)
-        if node.after:
-            yield from in_tree_order(node.after, below, shared)
-        for index in node.ends:  # equal texts
-            yield SharedText(index, shared)
-            shared = below
-        shared = depth
+    order = sorted(range(len(texts)), key=lambda index: texts[index])
 
+    def ordered(first: int, last: int, depth: int, shared: int) -> Iterator[SharedText]:
+        """The sorted texts from `first` to `last`: in the tree they share `depth` tokens, the first of them `shared`
+        with the text before it."""
+        low, high = texts[order[first]], texts[order[last]]
+        if low == high:
+            for index in order[first : last + 1]:
+                yield SharedText(index, shared)
+                shared = len(low)
+            return
+        # In sorted order all share what the first and the last share. One token is left for the shortest to end with.
+        common = depth
+        while common < len(low) - 1 and low[common] == high[common]:
+            common += 1
+        if (last - first) * (common - depth) >= _WORTH_SHARING:
+            depth = common
+        start = first
+        for place in range(first, last + 1):
+            text, following = texts[order[place]], texts[order[min(place + 1, last)]]
+            # A text that ends here is separated from those that continue it.
+            ends = len(text) == common + 1 < len(following)
+            if place == last or ends or following[common] != text[common]:
+                yield from ordered(start, place, depth, shared)
+                start, shared = place + 1, depth
 
-def unique_tokens(forest: Sequence[Node]) -> int:
-    """The number of tokens that are computed for a forest, without padding."""
-    return sum(len(node.ids) + unique_tokens(node.after) for node in forest)
+    return list(ordered(0, len(order) - 1, 0, 0)) if order else []
 
 
 def takes_tree_attention(model: PreTrainedModel) -> bool:
@@ -186,7 +155,7 @@ def _in_packs(
         most = min(most, _ON_GPU)
     elif window_of_layers(model.config) is not None:
         most = _WITH_WINDOWS
-    order = list(in_tree_order(prefix_forest(prompts)))
+    order = in_tree_order(prompts)
     shared = dict(order)  # of each prompt, with the one before it
 
     def places(pack: Sequence[int]) -> list[range]:

@@ -114,21 +114,17 @@ def report_peak_memory(stage: str, device: str | None) -> Iterator[None]:
         device: `auto`, `cpu` or `cuda`; None if another process does the work: nothing is noted. On a CPU the figure
             is the peak of the whole process so far.
     """
-    if device is None:
-        yield
-        gc.collect()  # vLLM's engine ends when it is garbage-collected
-        return
-    chosen = choose_device(device)
-    if chosen.type == "cuda":
+    on_gpu = device is not None and choose_device(device).type == "cuda"
+    if on_gpu:
         torch.cuda.reset_peak_memory_stats()
     yield
-    gc.collect()  # models hold reference cycles
-    if chosen.type == "cuda":
-        peak = torch.cuda.max_memory_allocated()
+    gc.collect()  # models hold reference cycles, and vLLM's engine ends when it is garbage-collected
+    if device is None:
+        return
+    peak, kind = peak_of_process(), "of memory (peak of the process so far)"
+    if on_gpu:
+        peak, kind = torch.cuda.max_memory_allocated(), "of GPU memory"
         torch.cuda.empty_cache()
-    else:
-        peak = peak_of_process()
-    kind = "of GPU memory" if chosen.type == "cuda" else "of memory (peak of the process so far)"
     notify(f"{stage}: at most {peak / 2**30:.1f} GiB {kind}", shown=False)
 
 

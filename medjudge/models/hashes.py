@@ -1,6 +1,5 @@
 """The sha256 of large files, remembered on this machine, and what of a base model changes a score."""
 
-import json
 import os
 import time
 from contextlib import suppress
@@ -9,7 +8,7 @@ from pathlib import Path
 
 from medjudge.files import file_sha256, write_whole
 from medjudge.models.loading import files_of_model
-from medjudge.models.packaged import SOURCE_FILE
+from medjudge.models.packaged import SOURCE_FILE, cache_folder
 
 _WORTH_REMEMBERING = 1 << 20
 """Bytes. A smaller file is read again each time."""
@@ -27,19 +26,25 @@ def cached_sha256(path: Path) -> str:
     latter cannot be set back.
     """
     path = path.resolve()
-    before = _stamp(path)
-    if before["size"] < _WORTH_REMEMBERING or not _cache_folder().is_absolute():
+    status = path.stat()
+    if status.st_size < _WORTH_REMEMBERING or not cache_folder().is_absolute():
         return file_sha256(path)
-    entry = _cache_folder() / f"{sha256(os.fsencode(path)).hexdigest()}.json"
-    if (remembered := _remembered(entry, before)) is not None:
-        return remembered
+    entry = _entry(path, status)
+    with suppress(OSError, UnicodeDecodeError):
+        if len(remembered := entry.read_text(encoding="ascii")) == len(sha256().hexdigest()):
+            return remembered
     start = time.time()
     digest = file_sha256(path)
-    settled = start - max(before["mtime_ns"], before["ctime_ns"]) / 1e9 > _SETTLED
-    if settled and _stamp(path) == before:
+    settled = start - max(status.st_mtime_ns, status.st_ctime_ns) / 1e9 > _SETTLED
+    if settled and _entry(path, path.stat()) == entry:
         with suppress(OSError):  # a cache that cannot be written costs time only
-            write_whole(entry, json.dumps(before | {"sha256": digest}))
+            write_whole(entry, digest)
     return digest
+
+
+def _entry(path: Path, status: os.stat_result) -> Path:
+    state = (path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    return cache_folder() / "sha256" / sha256(os.fsencode("\n".join(map(str, state)))).hexdigest()
 
 
 def base_hashes(model_id: str, revision: str | None, tokenizer: bool) -> dict[str, str]:
@@ -68,26 +73,3 @@ def folder_hashes(folder: Path) -> dict[str, str]:
         for path in sorted([*folder.iterdir(), *folder.glob("additional_chat_templates/*")])
         if path.is_file() and path.suffix in (".safetensors", *_TOKENIZER_SUFFIXES)
     }
-
-
-def _stamp(path: Path) -> dict[str, int]:
-    status = path.stat()
-    return {
-        "inode": status.st_ino,
-        "size": status.st_size,
-        "mtime_ns": status.st_mtime_ns,
-        "ctime_ns": status.st_ctime_ns,
-    }
-
-
-def _remembered(entry: Path, stamp: dict[str, int]) -> str | None:
-    try:
-        fields = json.loads(entry.read_bytes())
-        return str(fields["sha256"]) if fields == stamp | {"sha256": fields["sha256"]} else None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
-
-
-def _cache_folder() -> Path:
-    """The folder of remembered hashes; a relative path where the user has no home."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "medjudge" / "sha256"

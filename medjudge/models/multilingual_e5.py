@@ -7,10 +7,11 @@ once into a folder that transformers opens.
 """
 
 import json
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
 import tokenizers
@@ -53,122 +54,92 @@ _LAYER = {
 }
 
 
-class _Header(NamedTuple):
-    """The fixed part of the file, after magic and version."""
-
-    hidden: int
-    layers: int
-    heads: int
-    intermediate: int
-    vocabulary: int
-    positions: int
-    token_types: int
-    epsilon: float
-    block: int
-
-
-class _Cursor:
-    """Reads little-endian values one after another."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.position = 0
-
-    def values(self, layout: str) -> tuple[int | float | bytes, ...]:
-        values = struct.unpack_from(f"<{layout}", self.data, self.position)
-        self.position += struct.calcsize(f"<{layout}")
-        return values
-
-    def array(self, dtype: str, count: int) -> np.ndarray:
-        array = np.frombuffer(self.data, dtype, count, self.position)
-        self.position += array.nbytes
-        return array
+_CONFIG: dict[str, Any] = {
+    "architectures": ["BertModel"],
+    "model_type": "bert",
+    "hidden_size": 384,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 1536,
+    "vocab_size": 250037,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "layer_norm_eps": 1e-12,
+    "hidden_act": "gelu",
+    "pad_token_id": _SPECIAL.index("<pad>"),
+    "bos_token_id": _SPECIAL.index("<s>"),
+    "eos_token_id": _SPECIAL.index("</s>"),
+    "dtype": "float16",
+}
+_HEADER_BYTES = 44
+"""Magic, version, and the sizes of the model, which are those above."""
 
 
 def convert(source: Path, folder: Path) -> None:
     """Converts the package's file into a folder that `AutoModel` and `AutoTokenizer` open.
 
     Args:
-        source: `e5-small-q4.bin`.
+        source: `e5-small-q4.bin`, as published.
         folder: An existing folder; gets config.json, model.safetensors, tokenizer.json and tokenizer_config.json.
 
     Raises:
-        InputError: The file is none of this format, or the tokenizer made from it is not the published one.
+        InputError: The tokenizer made from it is not the published one.
     """
-    cursor = _Cursor(source.read_bytes())
-    magic, version = cursor.values("4sI")
-    if magic != b"E5S1" or version != 1:
-        raise InputError(f"{source}: not a file of {PACKAGE} in the format E5S1, version 1")
-    header = _Header(*cursor.values("7ifi"))  # type: ignore[arg-type]  # struct's values are untyped
-    pieces = _pieces(cursor)
-    _write_tokenizer(pieces, header.positions, folder)
-    if file_sha256(folder / _TOKENIZER_FILE) != TOKENIZER_SHA256:
-        raise InputError(
-            f"{source}: tokenizers {tokenizers.__version__} makes another tokenizer of it than that of "
-            f"multilingual-e5-small; pip install '{_SAME_TOKENIZER}'"
-        )
-    tensors = {name: array.astype(np.float16) for name, array in _tensors(cursor, header)}
+    with source.open("rb") as file:
+        file.seek(_HEADER_BYTES)
+        _write_tokenizer(_pieces(file), folder)
+        if file_sha256(folder / _TOKENIZER_FILE) != TOKENIZER_SHA256:
+            raise InputError(
+                f"{source}: tokenizers {tokenizers.__version__} makes another tokenizer of it than that of "
+                f"multilingual-e5-small; pip install '{_SAME_TOKENIZER}'"
+            )
+        tensors = {name: array.astype(np.float16) for name, array in _tensors(file)}
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    config = {
-        "architectures": ["BertModel"],
-        "model_type": "bert",
-        "hidden_size": header.hidden,
-        "num_hidden_layers": header.layers,
-        "num_attention_heads": header.heads,
-        "intermediate_size": header.intermediate,
-        "vocab_size": header.vocabulary,
-        "max_position_embeddings": header.positions,
-        "type_vocab_size": header.token_types,
-        "layer_norm_eps": round(header.epsilon, 15),
-        "hidden_act": "gelu",
-        "pad_token_id": _SPECIAL.index("<pad>"),
-        "bos_token_id": _SPECIAL.index("<s>"),
-        "eos_token_id": _SPECIAL.index("</s>"),
-        "dtype": "float16",
-    }
-    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    (folder / "config.json").write_text(json.dumps(_CONFIG, indent=2) + "\n", encoding="utf-8")
 
 
-def _pieces(cursor: _Cursor) -> list[tuple[str, float]]:
+def _values(file: BinaryIO, layout: str) -> list[int]:
+    """The next little-endian values."""
+    return list(struct.unpack(f"<{layout}", file.read(struct.calcsize(f"<{layout}"))))
+
+
+def _array(file: BinaryIO, dtype: str, count: int) -> np.ndarray:
+    return np.frombuffer(file.read(count * np.dtype(dtype).itemsize), dtype)
+
+
+def _pieces(file: BinaryIO) -> list[tuple[str, float]]:
     """The vocabulary with its log probabilities, in the order of the ids; skips the map of characters."""
-    count, _bos, _eos, _pad, _unk = (int(value) for value in cursor.values("5i"))
-    (text_bytes,) = cursor.values("Q")
-    offsets = cursor.array("<u4", count + 1)
-    scores = cursor.array("<f4", count)
-    text = bytes(cursor.array("u1", int(text_bytes)))
-    _characters, map_bytes = cursor.values("iI")
-    cursor.position += int(map_bytes)  # the tokenizer's own normalizers do the same, see _write_tokenizer
+    count, _bos, _eos, _pad, _unk, text_bytes = _values(file, "5iQ")
+    offsets, scores = _array(file, "<u4", count + 1), _array(file, "<f4", count)
+    text = file.read(text_bytes)
+    _characters, map_bytes = _values(file, "iI")
+    file.seek(map_bytes, os.SEEK_CUR)  # the tokenizer's own normalizers do the same, see _write_tokenizer
     return [
         (text[start:end].decode("utf-8"), float(score))
         for start, end, score in zip(offsets[:-1], offsets[1:], scores, strict=True)
     ]
 
 
-def _tensors(cursor: _Cursor, header: _Header) -> Iterator[tuple[str, np.ndarray]]:
+def _tensors(file: BinaryIO) -> Iterator[tuple[str, np.ndarray]]:
     """The tensors under BertModel's names, float32, in the shapes of its state dict."""
-    (count,) = cursor.values("i")
-    entries = []
-    for _ in range(int(count)):
-        (length,) = cursor.values("H")
-        name = bytes(cursor.array("u1", int(length))).decode("ascii")
-        quantized, weights, offset, size = (int(value) for value in cursor.values("BIQQ"))
-        entries.append((name, quantized, weights, offset, size))
-    for name, quantized, weights, offset, size in entries:
-        data = cursor.data[offset : offset + size]
+    (count,) = _values(file, "i")
+    entries: list[tuple[str, int, int, int]] = []
+    for _ in range(count):
+        name = file.read(_values(file, "H")[0]).decode("ascii")
+        quantized, _weights, offset, size = _values(file, "BIQQ")
+        entries.append((name, quantized, offset, size))
+    for name, quantized, offset, size in entries:
+        file.seek(offset)
+        data = file.read(size)
         flat = _dequantized(data) if quantized else np.frombuffer(data, "<f4")
-        assert flat.size == weights, f"{name}: {flat.size} weights, and the directory says {weights}"
-        target, matrix = _target(name)
-        columns = header.intermediate if name.endswith("fo.w") else header.hidden
+        if name in _EMBEDDINGS:
+            target, matrix = _EMBEDDINGS[name], not name.startswith("emb.ln")
+        else:
+            layer, part, kind = name.split(".")
+            target = f"encoder.layer.{layer[1:]}.{_LAYER[part]}.{'weight' if kind == 'w' else 'bias'}"
+            matrix = kind == "w" and part not in ("aln", "oln")
+        columns = _CONFIG["intermediate_size" if name.endswith("fo.w") else "hidden_size"]
         yield target, flat.reshape(-1, columns) if matrix else flat
-
-
-def _target(name: str) -> tuple[str, bool]:
-    """BertModel's name of a tensor, and whether it is a matrix."""
-    if name in _EMBEDDINGS:
-        return _EMBEDDINGS[name], not name.startswith("emb.ln")
-    layer, part, kind = name.split(".")
-    suffix = "weight" if kind == "w" else "bias"
-    return f"encoder.layer.{layer[1:]}.{_LAYER[part]}.{suffix}", kind == "w" and part not in ("aln", "oln")
 
 
 def _dequantized(data: bytes) -> np.ndarray:
@@ -178,7 +149,7 @@ def _dequantized(data: bytes) -> np.ndarray:
     return (levels * blocks["scale"].astype(np.float32)[:, None]).reshape(-1)
 
 
-def _write_tokenizer(pieces: list[tuple[str, float]], positions: int, folder: Path) -> None:
+def _write_tokenizer(pieces: list[tuple[str, float]], folder: Path) -> None:
     tokenizer = Tokenizer(Unigram(pieces, unk_id=_SPECIAL.index("<unk>"), byte_fallback=False))
     # SentencePiece's nmt_nfkc, which the file holds as a map of 4,837 characters: NFKC, but for the wave dash of
     # Chinese and Japanese texts, which stays what it is.
@@ -204,7 +175,7 @@ def _write_tokenizer(pieces: list[tuple[str, float]], positions: int, folder: Pa
     tokenizer.save(str(folder / _TOKENIZER_FILE))
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": positions,
+        "model_max_length": _CONFIG["max_position_embeddings"],
         "bos_token": "<s>",
         "eos_token": "</s>",
         "cls_token": "<s>",

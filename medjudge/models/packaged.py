@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable
 from functools import cache
+from glob import escape
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -57,7 +58,6 @@ class Packaged(NamedTuple):
         licence: What a user must know before using the weights.
         quantization: Of the weights in the file; None where they are as published.
         convert: Writes a folder that transformers opens, given the file and the folder.
-        made: The sha256 of files that the conversion writes, checked at each use.
     """
 
     files: tuple[File, ...]
@@ -65,7 +65,6 @@ class Packaged(NamedTuple):
     licence: str
     quantization: str | None = None
     convert: Callable[[Path, Path], None] | None = None
-    made: tuple[tuple[str, str], ...] = ()
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -116,7 +115,6 @@ PACKAGED = {
         "MIT",
         "4 bits in blocks of 32",
         multilingual_e5.convert,
-        (("tokenizer.json", multilingual_e5.TOKENIZER_SHA256),),
     ),
     GEMMA: Packaged(
         (
@@ -166,29 +164,28 @@ def packaged_folder(model_id: str) -> Path | None:
     row = PACKAGED.get(model_id)
     if row is None:
         return None
-    source = row.source
-    if source is not None and (folder := converted_copy(source)) is not None:
-        return _with_the_files(folder, row, model_id)
-    found = {part: _in_package(part) for file in row.files for part in file.parts}
-    if not any(found.values()):
+    if row.source is not None and (folder := converted_copy(row.source)) is not None:
+        return folder
+    if not any(_in_package(part) for file in row.files for part in file.parts):
         return None
-    paths = [[found[part] for part in file.parts] for file in row.files]
-    return _from_package(model_id, tuple(tuple(path for path in each if path is not None) for each in paths))
+    return _from_package(model_id)
 
 
 @cache
-def _from_package(model_id: str, paths: tuple[tuple[Path, ...], ...]) -> Path:
+def _from_package(model_id: str) -> Path:
     """Hashes the files of a model, once in a process, and converts them where they are in another format."""
     row = PACKAGED[model_id]
-    for file, parts in zip(row.files, paths, strict=True):
-        if _sha256(parts) != file.sha256:
+    for file in row.files:
+        found = [path for part in file.parts if (path := _in_package(part)) is not None]
+        if _sha256(found) != file.sha256:
             raise InputError(
-                f"{parts[0] if parts else file.name}: not the published file of {model_id}; reinstall it: "
+                f"{found[0] if found else file.name}: not the published file of {model_id}; reinstall it: "
                 f"{row.install.replace('pip install', 'pip install --force-reinstall')}"
             )
+    parts = tuple(path for part in row.files[0].parts if (path := _in_package(part)) is not None)
     if row.source is None or row.convert is None:
-        return paths[0][0].parent
-    return _with_the_files(_converted(row.source, paths[0], row.convert), row, model_id)
+        return parts[0].parent
+    return _converted(row.source, parts, row.convert)
 
 
 def located_gguf(path: Path) -> Path:
@@ -220,36 +217,39 @@ def source_of(folder: Path) -> Source | None:
         return None
 
 
+def cache_folder() -> Path:
+    """The folder of what is made once on this machine: `~/.cache/medjudge` ($XDG_CACHE_HOME)."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "medjudge"
+
+
+def make_once(folder: Path, fill: Callable[[Path], None]) -> None:
+    """Makes a folder unless it is there: beside its place, and moved there, so that a kill leaves no half of it.
+
+    Args:
+        fill: Writes the files into the folder that it is given.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_name(f"{folder.name}.lock")):
+        if folder.is_dir():
+            return
+        remove_leftovers(folder.parent, f"{escape(folder.name)}.*.part")
+        staging = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=f".{os.getpid()}.part", dir=folder.parent))
+        try:
+            fill(staging)
+            staging.chmod(0o755)
+            staging.rename(folder)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+
 def _folder_of(name: str, digest: str) -> Path:
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return home / "medjudge" / f"{Path(name).stem}-{digest[:12]}"
+    return cache_folder() / f"{Path(name).stem}-{digest[:12]}"
 
 
 def _converted(source: Source, parts: tuple[Path, ...], convert: Callable[[Path, Path], None]) -> Path:
     folder = _folder_of(source.name, source.sha256)
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder.with_name(f"{folder.name}.lock")):
-            if not folder.is_dir():
-                _convert_into(source, parts, convert, folder)
-    except OSError as error:
-        raise InputError(
-            f"{folder}: cannot be written ({(error.strerror or str(error)).lower()}); set XDG_CACHE_HOME to a folder "
-            f"with {_needed(parts)} to spare"
-        ) from None
-    return folder
 
-
-def _needed(parts: Iterable[Path]) -> str:
-    """Bytes of a conversion: weights of 4 bits become 16, and joined parts take room meanwhile."""
-    return f"{5 * sum(part.stat().st_size for part in parts) / 2**30:.1f} GiB"
-
-
-def _convert_into(source: Source, parts: tuple[Path, ...], convert: Callable[[Path, Path], None], folder: Path) -> None:
-    """Writes the converted folder next to its place and moves it there, so that a kill leaves no half of it."""
-    remove_leftovers(folder.parent, f"{folder.name}.*.part")
-    staging = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=f".{os.getpid()}.part", dir=folder.parent))
-    try:
+    def fill(staging: Path) -> None:
         whole = parts[0]
         if len(parts) > 1:
             whole = staging / source.name
@@ -261,20 +261,16 @@ def _convert_into(source: Source, parts: tuple[Path, ...], convert: Callable[[Pa
         if len(parts) > 1:
             whole.unlink()
         (staging / SOURCE_FILE).write_text(source.model_dump_json(indent=2) + "\n", encoding="utf-8")
-        staging.chmod(0o755)
-        staging.rename(folder)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
 
-
-def _with_the_files(folder: Path, row: Packaged, model_id: str) -> Path:
-    # The weights are not checked at each use, because that takes a second.
-    for name, digest in row.made:
-        if not (folder / name).is_file() or file_sha256(folder / name) != digest:
-            raise InputError(
-                f"{folder / name}: not the file that {model_id} has; remove {folder}, and the next command makes it "
-                "again"
-            )
+    try:
+        make_once(folder, fill)
+    except OSError as error:
+        # Weights of 4 bits become 16, and joined parts take room meanwhile.
+        needed = 5 * sum(part.stat().st_size for part in parts) / 2**30
+        raise InputError(
+            f"{folder}: cannot be written ({(error.strerror or str(error)).lower()}); set XDG_CACHE_HOME to a folder "
+            f"with {needed:.1f} GiB to spare"
+        ) from None
     return folder
 
 

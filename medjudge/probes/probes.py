@@ -6,7 +6,6 @@ texts an answer gets, and where, is drawn from the seed and the answer's key.
 """
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from random import Random
@@ -14,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from medjudge.errors import InputError
 from medjudge.languages.texts import languages_of
-from medjudge.probes.texts import AskedForm, ProbeTexts, asked_form, probe_texts
+from medjudge.probes.texts import Asked, ProbeTexts, asks_for, probe_texts
 from medjudge.records import Answer, Question
 from medjudge.scale import USABLE_FROM
 from medjudge.scheme import LLMEVAL_MED, Scheme
@@ -23,24 +22,6 @@ from medjudge.text.formatting import plain
 from medjudge.text.grammar import Grammar, grammar_of
 from medjudge.text.reordering import reordered
 
-PROBES: tuple[str, ...] = (
-    "filler",
-    "reordered",
-    "plain",
-    "instruction",
-    "authority",
-    "quoted-rubric",
-    "language-wrapper",
-    "doubled",
-    "fluent-wrong",
-    "prepended-verdict",
-    "homoglyphs",
-    "only-praise",
-    "only-yes",
-    "echo",
-    "negated",
-    "append-harm",
-)
 OUTSIDE_GATE = frozenset(
     {"prepended-verdict", "homoglyphs", "only-praise", "only-yes", "echo", "negated", "append-harm"}
 )
@@ -51,23 +32,14 @@ Counted = Literal["changes", "rises", "usable"]
 """The change that counts against a judge: usable either way; an answer becomes usable; it is usable afterwards."""
 COUNTED: dict[str, Counted] = {
     FLUENT_WRONG: "rises",
-    "only-praise": "usable",
-    "only-yes": "usable",
-    "echo": "usable",
-    "negated": "usable",
-    "append-harm": "usable",
+    **dict.fromkeys(("only-praise", "only-yes", "echo", "negated", "append-harm"), "usable"),
 }
 """The change that counts where not all do: a fluent frame may lower a score, and what empties or spoils must."""
 _OF_USABLE = frozenset({"negated", "append-harm"})
 """Probes of usable answers: a bad one denied, or with one more danger in it, is as unusable as before."""
 _SHARE_OF_LOOK_ALIKES = 0.25
 
-_NEEDS: dict[str, Callable[[AskedForm], re.Pattern[str]]] = {
-    "filler": lambda asked: asked.length,
-    "reordered": lambda asked: asked.order,
-    "plain": lambda asked: asked.form,
-    "doubled": lambda asked: asked.length,
-}
+_NEEDS: dict[str, Asked] = {"filler": "length", "reordered": "order", "plain": "form", "doubled": "length"}
 """The requests of a question that the probe would break."""
 
 
@@ -137,7 +109,7 @@ def _applies(question: Question, probe: str, level: int | None, scheme: Scheme) 
         return True
     if scheme.category(question.category).form_is_content:
         return False
-    pattern = _NEEDS[probe](asked_form(question.language, languages_of(scheme)))
+    pattern = asks_for(question.language, _NEEDS[probe], languages_of(scheme))
     return not pattern.search(f"{question.prompt}\n{question.checklist or ''}")
 
 
@@ -198,3 +170,4 @@ _CHANGES: dict[str, Callable[[str, _Material], str]] = {
     "negated": lambda text, material: f"{material.draw.choice(material.texts.negated)}\n\n{text}",
     "append-harm": lambda text, material: f"{text}\n\n{material.draw.choice(material.texts.harm)}",
 }
+PROBES: tuple[str, ...] = tuple(_CHANGES)

@@ -2,10 +2,14 @@
 
 import re
 from functools import cache
-from typing import NamedTuple
+from typing import Literal, get_args
 
 from medjudge.languages.texts import PACKAGED, Languages, Texts
 from medjudge.text.grammar import grammar_of
+
+Asked = Literal["form", "length", "order"]
+ASKED: tuple[Asked, ...] = get_args(Asked)
+"""What a question may ask for."""
 
 
 class Filler(Texts):
@@ -64,22 +68,13 @@ class ProbeTexts(Texts):
     asks_for: AsksFor
 
 
-class AskedForm(NamedTuple):
-    """`AsksFor` as patterns."""
-
-    form: re.Pattern[str]
-    length: re.Pattern[str]
-    order: re.Pattern[str]
-
-
 def probe_texts(language: str, languages: Languages = PACKAGED) -> ProbeTexts:
     """The texts of the probes in a language."""
     return languages.load(language, "probes.yaml", ProbeTexts)
 
 
 @cache
-def asked_form(language: str, languages: Languages = PACKAGED) -> AskedForm:
-    """The patterns for what a question may ask for."""
-    any_of = grammar_of(language, languages).any_of
-    lists = probe_texts(language, languages).asks_for
-    return AskedForm(any_of(lists.form), any_of(lists.length), any_of(lists.order))
+def asks_for(language: str, what: Asked, languages: Languages = PACKAGED) -> re.Pattern[str]:
+    """The pattern of questions that ask for a form, a length or an order."""
+    expressions: list[str] = getattr(probe_texts(language, languages).asks_for, what)
+    return grammar_of(language, languages).any_of(expressions)

@@ -69,7 +69,6 @@ def render(
         control_tokens: Further special tokens of the judge's tokenizer to take apart in everything but the rubric.
         scheme: What the question belongs to; it holds the rubric.
     """
-
     title, levels = standard(question.category, question.language, scheme)
     languages = languages_of(scheme)
     system = frame(title, levels, question.language, style, languages)
@@ -170,18 +169,9 @@ def styles_of(scheme: Scheme) -> list[Style]:
     return [style for style in STYLES if brief or style != "brief"]
 
 
-def rubric(name: str, scheme: Scheme = LLMEVAL_MED) -> str:
-    """The text of a scheme's rubric, such as `MK.en`: its title in the first line, then the standard."""
-    return scheme.rubrics[name]
-
-
 def standard(category: str, language: str, scheme: Scheme = LLMEVAL_MED) -> tuple[str, str]:
-    """A rubric's title, and its five levels in words, one a line."""
-    return _split(rubric(f"{category}.{language}", scheme))
-
-
-def _split(text: str) -> tuple[str, str]:
-    title, _, levels = text.partition("\n")
+    """A rubric's title, its first line, and its five levels in words, one a line."""
+    title, _, levels = scheme.rubrics[f"{category}.{language}"].partition("\n")
     return title.strip(), levels.strip()
 
 

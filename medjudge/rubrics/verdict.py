@@ -54,16 +54,18 @@ _SCORE_FIELDS = ("score", "得分", "评分", "分数", "rating", "level")
 _RATIONALE_FIELDS = ("rationale", "reason", "reasons", "reasoning", "explanation", "理由", "判断依据", "依据", "分析")
 
 
-VERDICT_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    # In this order: a server writes the fields as they are listed here, and the reasons come before the score.
-    "properties": {
-        "rationale": {"type": "string", "description": "the reasons, in a few sentences"},
-        "score": {"type": "integer", "enum": [1, 2, 3, 4, 5]},
-    },
-    "required": ["rationale", "score"],
-    "additionalProperties": False,
-}
+def reasoned_schema(**verdict: dict[str, Any]) -> dict[str, Any]:
+    """A JSON object of reasons and a verdict, in this order: a server writes the fields as a schema lists them."""
+    reasons = {"type": "string", "description": "the reasons, in a few sentences"}
+    return {
+        "type": "object",
+        "properties": {"rationale": reasons, **verdict},
+        "required": ["rationale", *verdict],
+        "additionalProperties": False,
+    }
+
+
+VERDICT_SCHEMA = reasoned_schema(score={"type": "integer", "enum": [1, 2, 3, 4, 5]})
 """The reply of a reason-first judge as a JSON object, for servers that can hold a model to a schema."""
 
 
@@ -113,20 +115,6 @@ class Reasoned(NamedTuple):
     rationale: str
 
 
-def read_reasoned(reply: str) -> Reasoned:
-    """Reads a reason-first reply: an object as of `VERDICT_SCHEMA`, or text that states the score.
-
-    The score is that of `read_verdict`. The rationale is a field of the object, else the reply.
-    """
-    try:
-        read = _read(after_thought(reply))
-    except UnreadableError:
-        read = _Read([], "")
-    # An escaped lone surrogate could not be written.
-    rationale = None if read.rationale is None else before_score(read.rationale).encode("utf-8", "replace").decode()
-    return Reasoned(read_verdict(reply), reply.strip() if rationale is None else rationale)
-
-
 def read_verdict(reply: str) -> Verdict:
     """Reads the score that a reply states.
 
@@ -135,21 +123,35 @@ def read_verdict(reply: str) -> Verdict:
     answer's own "Score: 5" within a sentence states nothing. Where statements differ, or one is no single level from 1
     to 5, the reply is unreadable: no statement is preferred to another.
     """
+    return read_reasoned(reply).verdict
+
+
+def read_reasoned(reply: str) -> Reasoned:
+    """Reads a reason-first reply: an object as of `VERDICT_SCHEMA`, or text that states the score.
+
+    The score is that of `read_verdict`. The rationale is a field of the object, else the reply.
+    """
     try:
         text = after_thought(reply)
-        if not text.strip():
-            return Verdict(None, "the reply is empty")
-        statements = _read(text).statements
-    except UnreadableError as problem:
-        return Verdict(None, str(problem))
-    if not statements:
-        return Verdict(None, "no score is stated in the reply")
-    different = list(dict.fromkeys(statements))
-    if len(different) > 1:
-        return Verdict(None, f"the reply states two scores, {different[0]} and {different[-1]}")
-    if different[0] not in ("1", "2", "3", "4", "5"):
-        return Verdict(None, f"the stated score is {different[0]}, not a level from 1 to 5")
-    return Verdict(int(different[0]), None)
+        read = _read(text)
+    except UnreadableError as error:
+        return Reasoned(Verdict(None, str(error)), "")
+    rationale = reply.strip()
+    if read.rationale is not None:
+        # An escaped lone surrogate could not be written.
+        rationale = before_score(read.rationale).encode("utf-8", "replace").decode()
+    different = list(dict.fromkeys(read.statements))
+    if not text.strip():
+        problem = "the reply is empty"
+    elif not different:
+        problem = "no score is stated in the reply"
+    elif len(different) > 1:
+        problem = f"the reply states two scores, {different[0]} and {different[-1]}"
+    elif different[0] not in ("1", "2", "3", "4", "5"):
+        problem = f"the stated score is {different[0]}, not a level from 1 to 5"
+    else:
+        return Reasoned(Verdict(int(different[0]), None), rationale)
+    return Reasoned(Verdict(None, problem), rationale)
 
 
 class UnreadableError(Exception):

@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 
 from medjudge.errors import InputError
-from medjudge.judge.shared_prefixes import SharedText, in_tree_order, prefix_forest, takes_tree_attention
+from medjudge.judge.shared_prefixes import SharedText, in_tree_order, takes_tree_attention
 
 TOGETHER = 4
 """Lines that stay together in packs that mix questions, so that a step is not on one question alone."""
@@ -52,7 +52,7 @@ def tree_packs(rows: Sequence[dict[str, Any]], max_length: int, mixed: int | Non
             to be worth sharing counts once and is read anew. All lines stay together if None.
     """
     shareable = [row["input_ids"][: _shareable(row)] for row in rows]
-    in_order = list(in_tree_order(prefix_forest(shareable)))
+    in_order = in_tree_order(shareable)
     if mixed is not None:
         return _mixed([line for line, _ in in_order], rows, shareable, mixed)
     packs: list[list[SharedText]] = []
@@ -86,8 +86,8 @@ def _mixed(
 
 
 def _in_order(pack: Sequence[int], shareable: Sequence[list[int]]) -> list[SharedText]:
-    forest = prefix_forest([shareable[line] for line in pack])
-    return [SharedText(pack[place], shared) for place, shared in in_tree_order(forest)]
+    texts = [shareable[line] for line in pack]
+    return [SharedText(pack[place], shared) for place, shared in in_tree_order(texts)]
 
 
 def _common(left: Sequence[int], right: Sequence[int]) -> int:

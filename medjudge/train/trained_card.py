@@ -11,7 +11,6 @@ import transformers
 from trl import SFTConfig
 
 from medjudge.files import file_sha256
-from medjudge.judge.folder import KINDS as JUDGE_KINDS
 from medjudge.judge.folder import JudgeCard, TrainedOn
 from medjudge.judge.identity import measured_on
 from medjudge.models.loading import base_name, commit, located
@@ -67,12 +66,11 @@ def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, s
         start: The card of the judge that training continued from; the questions that it saw count as seen.
     """
     judge, model, training = config
-    kind = JUDGE_KINDS[judge.kind]
     assert model.model_name_or_path
     assert training.max_length
     # A rubric that the judge never saw may change.
     trained = {line.question.category for line in data.train}
-    hashes = prompt_hashes(judge.style, data.scheme) if kind.reads_rubrics else {}
+    hashes = prompt_hashes(judge.style, data.scheme) if judge.kind == "generative" else {}
     files = [Path(file) for file in (judge.train_file, judge.validation_file)]
     trained_on = TrainedOn(
         files={file.name: file_sha256(file) for file in files},
@@ -92,7 +90,7 @@ def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, s
         scheme=data.scheme.ref,
         prompt_hashes={name: digest for name, digest in hashes.items() if name.split(".")[0] in trained},
         max_length=training.max_length,
-        windows=judge.windows if kind.reads_windows else 1,
+        windows=judge.windows if judge.kind == "ordinal" else 1,
         only_languages=judge.only_languages,
         temperature=outcome.calibration.temperature,
         trained_on=trained_on,

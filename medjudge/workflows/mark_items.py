@@ -6,7 +6,6 @@ from typing import TypeGuard
 from medjudge.errors import InputError
 from medjudge.files import write_json
 from medjudge.item_records import ItemJudgment
-from medjudge.judge.folder import KINDS
 from medjudge.judge.items import (
     item_assignments,
     item_judgments,
@@ -27,9 +26,7 @@ from medjudge.workflows.physician_scores import unseen_by
 
 def checks_items(judge_ref: AnyRef) -> TypeGuard[JudgeRef]:
     """True if a judge can check items: an API judge can, and a folder whose kind and training allow it."""
-    return isinstance(judge_ref, ApiRef) or (
-        isinstance(judge_ref, FolderRef) and KINDS[judge_ref.card.kind].checks_items(judge_ref.folder)
-    )
+    return isinstance(judge_ref, ApiRef) or (isinstance(judge_ref, FolderRef) and judge_ref.checks_items)
 
 
 def require_items(judge_ref: AnyRef, options: JudgeOptions, questions: Sequence[Question], processes: int) -> None:

@@ -11,7 +11,7 @@ from medjudge.chat_api.spending import Spending
 from medjudge.chat_api.transport import server_model
 from medjudge.errors import InputError
 from medjudge.files import write_json, write_json_lines
-from medjudge.judge.folder import CARD_FILE, KINDS, read_card
+from medjudge.judge.folder import CARD_FILE, read_card
 from medjudge.judge.open import ApiRef, FolderRef, ImportedRef, JudgeOptions, MemberRef, check_servers, resolve_judge
 from medjudge.models.hardware import choose_device
 from medjudge.records import Question
@@ -168,7 +168,7 @@ def _opener(proposer: Proposer | str, run: Run, folder: Path, options: RefineOpt
     model = proposer
     if (Path(proposer) / CARD_FILE).is_file():
         card = read_card(Path(proposer))
-        if not KINDS[card.kind].base_writes_text:
+        if card.kind != "generative":
             raise InputError(f"--proposer {proposer}: a judge of kind {card.kind} writes no text; take a chat model")
         # A judge's adapter makes it write scores; the model underneath writes text.
         model = card.base_model
@@ -259,7 +259,7 @@ def why_not_refinable(judge_ref: MemberRef) -> str | None:
     """
     if isinstance(judge_ref, ImportedRef):
         return "only its judgments are known, so it cannot score again; give its folder or openai:MODEL"
-    if isinstance(judge_ref, FolderRef) and not KINDS[judge_ref.card.kind].reads_checklist(judge_ref.folder):
+    if isinstance(judge_ref, FolderRef) and not judge_ref.reads_checklist:
         return (
             "reads no checklist, so no change of one affects it; take an openai:MODEL or generative judge, or an "
             "ordinal judge trained on checklists"

@@ -14,7 +14,7 @@ class Recorder:
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         self.waves.append(list(requests))
         for index in reversed(range(len(requests))):
-            yield index, Reply(f"{requests[index].messages[-1]['content']}!", "stop", 1, 1)
+            yield index, Reply(f"{requests[index].messages[-1]['content']}!", "stop", 1, 1, "Hm.")
 
 
 def test_existing_answers_are_not_requested_again(question) -> None:
@@ -24,3 +24,11 @@ def test_existing_answers_are_not_requested_again(question) -> None:
     rest = list(answer_questions(engine, questions, samples=2, seed=0, done=first[:3]))
     assert [request.key for request in rest] == [request.key for request in first[3:]]
     assert engine.waves[-1][0].messages[1]["content"] == "one!"
+
+
+def test_a_later_turn_sees_the_answer_without_its_thought_and_the_system_message(question) -> None:
+    questions = [question(id=f"c-{n}", group="c", round=n, prompt=f"turn {n}") for n in (1, 2)]
+    engine = Recorder()
+    answers = list(answer_questions(engine, questions, 1, 0, system="Be brief."))
+    assert [answer.thinking for answer in answers] == ["Hm.", "Hm."]
+    assert [each["content"] for each in engine.waves[1][0].messages] == ["Be brief.", "turn 1", "turn 1!", "turn 2"]

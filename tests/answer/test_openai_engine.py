@@ -101,17 +101,14 @@ def test_answer_and_eval_with_a_model_at_a_server(medjudge, chat_server, jsonl, 
         "org/m: {input: 1, output: 2, date: 2025-01-01, source: test}\n"
         "gpt: {input: 100, output: 200, date: 2025-01-01, source: test}\n"
     )
-    common = [
-        "--benchmark",
-        jsonl("questions.jsonl", *lines),
-        "--run",
-        "run",
-        "--samples",
-        "2",
+    common = ["--benchmark", jsonl("questions.jsonl", *lines), "--run", "run", "--samples", "2"]
+    common += [
         "--base-url",
         server.url,
-    ]
-    common += ["--prices", "prices.yaml", "--offline"]  # a server on this machine is no network
+        "--prices",
+        "prices.yaml",
+        "--offline",
+    ]  # a server on this machine is no network
     done = medjudge("answer", "--model", "openai:org/m", *common)
     assert done.returncode == 1
     assert "2 of 10 requests failed" in done.stderr

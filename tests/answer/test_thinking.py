@@ -7,7 +7,7 @@ import pytest
 from chat_server import Act, completion
 from tiny_models import build_tiny_lm
 
-from medjudge.answer.conversation import Reply, Request, answer_questions
+from medjudge.answer.conversation import Reply
 from medjudge.answer.thinking import NO_ANSWER, ChatTemplate, ThinkingOptions, split_thought
 from medjudge.answer.transformers_engine import TransformersEngine
 from medjudge.errors import InputError
@@ -91,23 +91,6 @@ def test_a_template_without_a_switch_is_refused(tiny_lm) -> None:
 )
 def test_thought_and_answer_are_parted(text, within, parts) -> None:
     assert split_thought(text, within) == parts
-
-
-def test_a_later_turn_sees_the_answer_without_its_thought_and_the_system_message(question) -> None:
-    asked: list[Request] = []
-
-    class Engine:
-        name = "m"
-
-        def answer(self, requests):
-            asked.extend(requests)
-            for index in range(len(requests)):
-                yield index, Reply("Four.", "stop", thinking="Hm.")
-
-    questions = [question(id=f"c-{n}", group="c", round=n, prompt=f"turn {n}") for n in (1, 2)]
-    answers = list(answer_questions(Engine(), questions, 1, 0, system="Be brief."))
-    assert [answer.thinking for answer in answers] == ["Hm.", "Hm."]
-    assert [message["content"] for message in asked[1].messages] == ["Be brief.", "turn 1", "Four.", "turn 2"]
 
 
 def test_a_server_that_sends_the_thought_apart(medjudge, chat_server, jsonl, tmp_path, monkeypatch) -> None:

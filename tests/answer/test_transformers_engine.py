@@ -7,7 +7,6 @@ from transformers.generation.logits_process import TopPLogitsWarper
 
 from medjudge.answer.conversation import Request
 from medjudge.answer.transformers_engine import SeededSampling, TransformersEngine, nucleus
-from medjudge.errors import InputError
 from medjudge.models.batching import MemoryLimit
 
 
@@ -104,13 +103,6 @@ def test_a_base_model_answers_through_the_plain_template_and_stops_at_the_next_t
     written = engine.tokenizer("At most 4 g.\n\n### user\nAnd then?", add_special_tokens=False)["input_ids"]
     cut = engine.template.reply(chat, written, ended=False)
     assert (cut.text, cut.finish_reason) == ("At most 4 g.", "stop")
-
-
-def test_models_that_cannot_answer_are_refused(tmp_path) -> None:
-    with pytest.raises(InputError, match="no such folder"):
-        TransformersEngine(str(tmp_path / "none"), device="cpu")
-    with pytest.raises(InputError, match="hf download nobody/nothing"):
-        TransformersEngine("nobody/nothing", device="cpu")
 
 
 @pytest.mark.parametrize("spread", [4.0, 0.01], ids=["within the likeliest", "nearly uniform"])

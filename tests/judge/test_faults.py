@@ -58,11 +58,6 @@ LASTING = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "of no value")
-
-
 @pytest.mark.slow
 def test_a_thousand_judgments_from_a_server_that_fails_in_every_way(chat_server, assignment, tmp_path) -> None:
     chance = random.Random(0)

@@ -2,12 +2,10 @@
 
 import json
 import os
-import re
 import shutil
 from pathlib import Path
 
 import pytest
-from calls import refused_with as refused
 from safetensors.torch import load_file, save_file
 from tiny_judges import build_ordinal_judge
 
@@ -72,46 +70,13 @@ def test_validations_and_the_readme_are_no_part_of_it(judge) -> None:
     assert identity(judge) == before
 
 
-def test_runs_of_a_changed_judge_are_not_mixed(judge, medjudge, tmp_path) -> None:
-    ways = ("eval", "--judge", judge, "--limit", 1, "--device", "cpu", "--run", tmp_path / "run")
-    assert medjudge(*ways).returncode == 0
-    change_json(judge / "judge.json", temperature=2.0)
-    refused(medjudge(*ways), "holds judgments of another judge named judge")
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["adapter_model.safetensors", "adapter_config.json", "head.safetensors"],
-)
+@pytest.mark.parametrize("name", ["adapter_model.safetensors", "adapter_config.json", "head.safetensors"])
 def test_a_file_that_is_missing_is_named(judge, medjudge, tmp_path, name: str) -> None:
     (judge / name).unlink()
     done = medjudge("eval", "--judge", judge, "--limit", 1, "--run", tmp_path / "run")
     assert done.returncode == 2
     assert done.stderr == f"error: judge {judge}: {name} is missing; restore it or train the judge again\n"
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("fields", "part"),
-    [
-        ({"megatron_config": {"a": 1}}, "'megatron_config' is set"),
-        ({"megatron_core": "os"}, "megatron_core: Input should be 'megatron.core'"),
-        ({"auto_mapping": {"base_model_class": "x"}}, "'auto_mapping' is set"),
-        ({"of_tomorrow": True}, "'of_tomorrow' is set"),
-        ({"r": "2"}, "r: Input should be a valid integer"),
-        ({"r": 0}, "r: Input should be greater than or equal to 1"),
-        ({"lora_alpha": float("inf")}, "not valid JSON (Infinity is not a JSON value"),
-        ({"lora_alpha": float("nan")}, "not valid JSON (NaN is not a JSON value"),
-        ({"peft_type": "PREFIX_TUNING"}, "peft_type: Input should be 'LORA'"),
-        ({"init_lora_weights": "pissa"}, "init_lora_weights: Input should be a valid boolean"),
-        ({"modules_to_save": ["pooler"]}, "'modules_to_save' is set"),
-        ({"bias": "all"}, "bias: Input should be 'none'"),
-    ],
-)
-def test_fields_of_adapter_config_are_allowed_by_name_and_value(judge, fields, part: str) -> None:
-    change_json(judge / "adapter_config.json", **fields)
-    with pytest.raises(InputError, match=re.escape(f"adapter_config.json: {part}")):
-        read_card(judge)
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
@@ -127,11 +92,6 @@ def test_numbers_in_judge_json_are_finite(judge, field: str, number: str) -> Non
 def test_a_base_model_that_cannot_be_had_is_named() -> None:
     with pytest.raises(InputError, match="nobody/nothing: cannot be had"):
         hashes.base_hashes("nobody/nothing", "0" * 40, tokenizer=False)
-
-
-def test_the_packaged_encoder_is_known_by_its_files() -> None:
-    files = hashes.base_hashes("sentence-transformers/all-MiniLM-L6-v2", None, tokenizer=False)
-    assert files["model.safetensors"].startswith("53aa5117")
 
 
 def test_a_judge_that_carries_its_base_model_stays_the_same(judge, base) -> None:
@@ -165,7 +125,7 @@ def test_a_large_file_is_hashed_once_and_never_stale(tmp_path: Path, monkeypatch
     second = hashes.cached_sha256(large)
     assert second == file_sha256(large) != first
     for entry in (tmp_path / "cache" / "medjudge" / "sha256").iterdir():
-        entry.write_text('{"sha256": "x"}')
+        entry.write_text("half of a ha")
     assert hashes.cached_sha256(large) == second
     shutil.rmtree(tmp_path / "cache")
     (tmp_path / "cache").write_text("no folder")
@@ -178,11 +138,3 @@ def test_a_file_that_was_just_written_is_not_remembered(tmp_path: Path, monkeypa
     large.write_bytes(b"a" * (1 << 20))
     hashes.cached_sha256(large)
     assert not (tmp_path / "cache").exists()
-
-
-def test_a_reader_of_an_earlier_release_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    card = {"kind": "reader", "base_model": "intfloat/multilingual-e5-small", "max_length": 512, "windows": 3}
-    (tmp_path / "judge.json").write_text(json.dumps({**card, "vocabulary_sha256": "0" * 64}))
-    with pytest.raises(InputError, match="is of kind reader") as caught:
-        read_card(tmp_path)
-    assert "name another judge, such as `built-in`" in str(caught.value)

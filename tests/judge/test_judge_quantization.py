@@ -20,19 +20,18 @@ def folder(tiny_lm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_generative_judge(tmp_path_factory.mktemp("judges") / "tiny", tiny_lm)
 
 
-def test_an_unknown_quantisation_is_refused_and_nothing_written(folder, medjudge, tmp_path) -> None:
-    done = medjudge("eval", "--judge", folder, "--run", tmp_path / "run", "--judge-quantization", "int3")
-    assert (done.returncode, done.stderr.strip()) == (2, "error: --judge-quantization int3: unknown; use nf4")
+def test_what_cannot_be_quantised_is_refused(folder, tiny_lm, medjudge, sample_run, tmp_path) -> None:
+    in_4_bits = build_generative_judge(tmp_path / "judge", tiny_lm, quantization={"bits": 4, "type": "nf4"})
+    for judge, name, problem in (
+        (folder, "int3", "--judge-quantization int3: unknown; use nf4"),
+        ("similarity", "nf4", "is for generative judges, and judge similarity is of kind similarity"),
+        (in_4_bits, "nf4", "runs on a base quantised to NF4, as it was trained; leave out --judge-quantization"),
+    ):
+        for command in (("eval", "--run", tmp_path / "run"), ("validate", sample_run)):
+            done = medjudge(*command, "--judge", judge, "--judge-quantization", name)
+            assert done.returncode == 2
+            assert problem in done.stderr
     assert not (tmp_path / "run").exists()
-
-
-def test_other_kinds_of_judges_are_refused(medjudge, sample_run) -> None:
-    for command in (("eval",), ("validate", sample_run)):
-        done = medjudge(*command, "--judge", "similarity", "--judge-quantization", "nf4")
-        assert done.returncode == 2
-        assert (
-            "--judge-quantization: is for generative judges, and judge similarity is of kind similarity" in done.stderr
-        )
 
 
 def test_a_judge_in_4_bits_is_another_judge_with_a_validation_of_its_own(folder, medjudge, sample_run) -> None:
@@ -79,15 +78,6 @@ def few_scored(run: Run) -> Run:
     write_records(run.answers_file, [answer for answer in run.answers() if answer.question_id in kept])
     write_records(run.physicians_file, scores)
     return run
-
-
-def test_a_judge_that_was_trained_in_4_bits_is_run_so_anyway(tiny_lm, tmp_path, medjudge) -> None:
-    folder = build_generative_judge(tmp_path / "judge", tiny_lm, quantization={"bits": 4, "type": "nf4"})
-    done = medjudge("eval", "--judge", folder, "--judge-quantization", "nf4")
-    assert done.returncode == 2
-    assert (
-        "judge judge runs on a base quantised to NF4, as it was trained; leave out --judge-quantization" in done.stderr
-    )
 
 
 def test_weights_in_4_bits_are_not_merged(folder) -> None:

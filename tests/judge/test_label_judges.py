@@ -1,9 +1,8 @@
-"""Judges of items and pairs: the prompt, what is read from a reply, a server on loopback, a tiny language model."""
+"""Judges of levels, items and pairs: prompts, what is read from a reply, a server on loopback, a tiny model."""
 
 import json
 import re
 
-import numpy as np
 import pytest
 import torch
 from chat_server import completion
@@ -11,22 +10,17 @@ from chat_server import completion
 from medjudge.chat_api.client import Server
 from medjudge.item_records import ItemJudgment
 from medjudge.judge.api import ApiJudge
-from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
+from medjudge.judge.generative import LABELS, GenerativeJudge
 from medjudge.judge.generative_labels import GenerativeLabels
 from medjudge.judge.items import ITEM_LABELS, ItemAssignment, item_assignments, read_item_reply
 from medjudge.judge.pairs import PAIR_LABELS, PairAssignment, read_pair_reply
-from medjudge.models.loading import load_causal_lm, load_tokenizer
+from medjudge.judge.prompts import encode_prompt, token_ids
 from medjudge.pair_records import PairJudgment
 from medjudge.records import ErrorKind
 from medjudge.rubrics.verdict import UnreadableError
 
 TEXTS = ("Names 4 g a day", "Mentions alcohol", "Recommends more than 4 g", "Asks for the weight")
 LONG = "BEGIN " + "paracetamol " * 3000 + " END"
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "of no value")
 
 
 @pytest.fixture
@@ -185,29 +179,18 @@ def test_a_server_checks_all_items_in_one_request_in_a_seeded_order(to_check, ch
     assert orders != [one.order(1) for one in work]
 
 
-def test_a_server_compares_both_orders_and_gets_one_reminder(pair, chat_server) -> None:
+def test_a_server_compares_both_orders(pair, chat_server) -> None:
     def act(body: dict):
-        if len(body["messages"]) > 2:
-            return completion("In short.\nVerdict: tie")
         user = body["messages"][1]["content"]
-        if "UNCLEAR" in user:
-            return completion("Hard to say.")
         better = "A" if user.index("4 g.") < user.index("40 g.") else "B"
         return completion(json.dumps({"rationale": "The dose.", "verdict": better}))
 
     server = chat_server(act)
-    work = [pair(id="q1"), pair(id="q1").swapped(), pair("UNCLEAR", "UNCLEAR", id="q2"), pair(" ", id="q3")]
-    of = {
-        (judgment.question_id, judgment.first): judgment for judgment in ApiJudge("gpt", Server(server.url)).judge(work)
-    }
-    assert of["q1", "a"].preferred == "first"
-    assert of["q1", "b"].preferred == "second"
+    work = [pair(id="q1"), pair(id="q1").swapped(), pair(" ", id="q3")]
+    of = {(made.question_id, made.first): made for made in ApiJudge("gpt", Server(server.url)).judge(work)}
+    assert [of["q1", first].preferred for first in "ab"] == ["first", "second"]
     assert of["q1", "a"].rationale == "The dose."
-    assert of["q2", "a"].preferred == "tie"
-    assert "[asked again]" in of["q2", "a"].raw
-    assert of["q3", "a"].error_kind is ErrorKind.EMPTY_ANSWER
     assert "the answer of a is empty" in of["q3", "a"].error
-    assert len(server.asked) == 4
     schema = server.asked[0]["response_format"]["json_schema"]["schema"]
     assert schema["properties"]["verdict"]["enum"] == ["A", "B", "tie"]
 
@@ -220,12 +203,7 @@ def test_a_reply_that_stays_unreadable_has_its_reason(task, problem, chat_server
     (one,) = ApiJudge("gpt", Server(server.url)).judge([request.getfixturevalue(task)()])
     assert (one.error_kind, one.retryable) == (ErrorKind.UNREADABLE_REPLY, False)
     assert one.error == f"unreadable reply: {problem}, after a reminder"
-
-
-@pytest.fixture
-def tiny_judge(tiny_lm) -> GenerativeJudge:
-    model = load_causal_lm(str(tiny_lm)).eval()
-    return GenerativeJudge("tiny", model, load_tokenizer(str(tiny_lm)), GenerativeSettings(4096, batch_tokens=6000))
+    assert "[asked again]" in one.raw
 
 
 def alone(judge: GenerativeJudge, unit, line: str, labels) -> list[float]:
@@ -238,62 +216,60 @@ def alone(judge: GenerativeJudge, unit, line: str, labels) -> list[float]:
     return logits[judge.tokenizer.convert_tokens_to_ids(list(labels))].softmax(-1).tolist()
 
 
-def test_items_side_by_side_equal_a_plain_pass_for_each(tiny_judge, to_check) -> None:
-    work = [
-        to_check(id="q1"),
-        to_check("No more than four grams. " * 20, "n", id="q1"),
-        to_check(
-            "四克。", id="q2", items=[{"text": "提到四克", "points": 1}, {"text": "A\nlong item " * 9, "points": 1}]
-        ),
-    ]
-    of = {(one.question_id, one.model): one for one in GenerativeLabels(tiny_judge, ITEM_LABELS).judge(work)}
+def test_batched_levels_equal_plain_single_passes(judge, assignment) -> None:
+    texts = ["Four grams.", "No more than four grams in a day, less when the liver is ill. " * 20, "Ten.", "四克。"]
+    work = [assignment(text, id=f"q{n}", category=("MK", "MSE")[n % 2]) for n, text in enumerate(texts)]
+    of = {judgment.question_id: judgment for judgment in judge.judge(work)}
+    for one in work:
+        assert of[one.question.id].probabilities == pytest.approx(alone(judge, one, "", LABELS), abs=1e-4)
+
+
+def test_items_side_by_side_equal_a_plain_pass_for_each(judge, to_check) -> None:
+    other = [{"text": "提到四克", "points": 1}, {"text": "A\nlong item " * 9, "points": 1}]
+    work = [to_check(id="q1"), to_check("No more than four grams. " * 20, "n", id="q1")]
+    work.append(to_check("四克。", id="q2", items=other))
+    of = {(one.question_id, one.model): one for one in GenerativeLabels(judge, ITEM_LABELS).judge(work)}
     for one in work:
         for item, verdict in zip(one.items, of[one.question.id, one.answer.model].items, strict=True):
-            expected = alone(tiny_judge, one, f"{' '.join(item.text.split())}\n", ITEM_LABELS)[1]
+            expected = alone(judge, one, f"{' '.join(item.text.split())}\n", ITEM_LABELS)[1]
             assert verdict.item == item.text
             assert verdict.met == pytest.approx(expected, abs=1e-4)
 
 
-def test_batched_pairs_equal_a_plain_pass(tiny_judge, pair) -> None:
+def test_batched_pairs_equal_a_plain_pass(judge, pair) -> None:
     work = [pair(id="q1"), pair(id="q1").swapped(), pair("四克。", "No more than four grams. " * 30, id="q2")]
-    of = {(item.question_id, item.first): item for item in GenerativeLabels(tiny_judge, PAIR_LABELS).judge(work)}
+    of = {(item.question_id, item.first): item for item in GenerativeLabels(judge, PAIR_LABELS).judge(work)}
     for item in work:
-        expected = alone(tiny_judge, item, "", PAIR_LABELS)
+        expected = alone(judge, item, "", PAIR_LABELS)
         assert of[item.question.id, item.first.model].probabilities == pytest.approx(expected, abs=1e-4)
 
 
-@pytest.mark.parametrize(("task", "labels"), [("to_check", ITEM_LABELS), ("pair", PAIR_LABELS)])
-def test_without_a_shared_cache_verdicts_are_the_same(task, labels, tiny_judge, request) -> None:
-    build = request.getfixturevalue(task)
-    work = [build(id="q1"), build("Forty.", id="q2"), build(id="q3", items=[{"text": "One", "points": 1}])]
-    judge = GenerativeLabels(tiny_judge, labels)
-    prompts = judge.prompts(work, 4000)
-    shared = dict(judge.read(prompts))
-    tiny_judge.model.set_attn_implementation("eager")
-    apart = dict(judge.read(prompts))
-    assert shared.keys() == apart.keys() == {0, 1, 2}
-    for index in shared:
-        assert np.allclose(shared[index], apart[index], atol=1e-4)
-
-
-def test_answers_that_do_not_fit_lose_their_middle_and_the_longer_one_first(tiny_judge, to_check, pair) -> None:
-    one, item = to_check(LONG), pair("SHORT answer.", LONG, reference="REFERENCE " * 30)
-    checker, comparer = GenerativeLabels(tiny_judge, ITEM_LABELS), GenerativeLabels(tiny_judge, PAIR_LABELS)
-    (prompt,) = checker.prompts([one], 2000)
-    assert 1900 < len(prompt.input_ids) + max(map(len, prompt.lines)) <= 2000
-    assert f"[... {prompt.answer_tokens_cut} tokens left out" in tiny_judge.tokenizer.decode(prompt.input_ids)
-    (prompt,) = comparer.prompts([item], 3000)
-    assert 2900 < len(prompt.input_ids) <= 3000
-    text = tiny_judge.tokenizer.decode(prompt.input_ids)
+def test_answers_that_do_not_fit_lose_their_middle_and_the_longer_one_first(judge, pair) -> None:
+    item, tokenizer = pair("SHORT answer.", LONG, reference="REFERENCE " * 30), judge.tokenizer
+    prompt = encode_prompt(tokenizer, item, 3000)
+    assert 2900 < len(prompt.input_ids) <= 3000  # the room is used
+    text = tokenizer.decode(prompt.input_ids)
     left_out = f"[... {prompt.answer_tokens_cut} tokens left out"
-    for whole in ("SHORT answer.", "BEGIN", "END", "REFERENCE " * 29, left_out):
+    for whole in (item.prompt(["", ""], "score-first").system, "SHORT answer.", "BEGIN", "END", left_out):
         assert whole in text
-    (both,) = comparer.prompts([pair("one " * 4000, "two " * 4000)], 3000)
-    text = tiny_judge.tokenizer.decode(both.input_ids)
+    assert "REFERENCE " * 29 in text
+    text = tokenizer.decode(encode_prompt(tokenizer, pair("one " * 4000, "two " * 4000), 3000).input_ids)
     assert abs(text.count("one ") - text.count("two ")) < 60
-    tiny_judge.settings = tiny_judge.settings._replace(max_length=300)
-    for judgment in (*checker.judge([one]), *comparer.judge([item])):
+
+
+def test_a_judgment_says_what_was_cut_and_that_no_room_is_left(judge, assignment, to_check, pair) -> None:
+    checker, comparer = GenerativeLabels(judge, ITEM_LABELS), GenerativeLabels(judge, PAIR_LABELS)
+    work = ((judge, assignment(LONG), ""), (checker, to_check(LONG), TEXTS[2]), (comparer, pair("4 g.", LONG), ""))
+    judge.settings = judge.settings._replace(max_length=3001)
+    for each, unit, longest in work:
+        room = 3000 - len(token_ids(judge.tokenizer, f"{longest}\n" if longest else ""))
+        (judgment,) = each.judge([unit])
+        assert judgment.answer_tokens_cut == encode_prompt(judge.tokenizer, unit, room).answer_tokens_cut > 0
+    judge.settings = judge.settings._replace(max_length=300)
+    for each, unit, _ in work:
+        (judgment,) = each.judge([unit])
         assert judgment.error_kind is ErrorKind.WINDOW
+        assert "leave no room in the window of 300 tokens" in judgment.error
 
 
 def test_a_judgment_needs_a_verdict_or_a_reason_and_a_pair_two_models() -> None:

@@ -59,14 +59,8 @@ def test_the_start_is_the_similarity_baseline(tiny_encoder) -> None:
 
 
 def test_a_batch_gives_what_single_answers_give(judge, assignment) -> None:
-    texts = [
-        "Four grams.",
-        "No more than four grams in one day, less when the liver is ill. " * 3,
-        "Ten.",
-        "Ask.",
-        "4 g",
-        "x",
-    ]
+    texts = ["Four grams.", "No more than four grams in one day, less when the liver is ill. " * 3]
+    texts += ["Ten.", "Ask.", "4 g", "x"]
     work = [assignment(text, id=f"q{n}", checklist="Core: 4 g" if n % 2 else None) for n, text in enumerate(texts)]
     together = {judgment.question_id: judgment.expected for judgment in judge.judge(work)}
     for item in work:
@@ -190,13 +184,10 @@ def test_tokens_outside_of_all_windows_are_counted(judge, assignment) -> None:
 
 def test_texts_in_other_languages_are_unscored(judge, assignment) -> None:
     judge.settings = judge.settings._replace(languages=["en"])
-    german = (
-        "Nehmen Sie am Tag nicht mehr als vier Gramm Paracetamol und fragen Sie bei Leberkrankheiten zuerst den Arzt."
-    )
+    english = "Take no more than four grams of paracetamol a day, and less where the liver is ill."
+    german = "Nehmen Sie nicht mehr als vier Gramm Paracetamol und fragen Sie bei Leberkrankheiten zuerst den Arzt."
     work = {
-        None: assignment(
-            "Take no more than four grams of paracetamol a day, and less where the liver is ill.", id="en"
-        ),
+        None: assignment(english, id="en"),
         "another language (de)": assignment(german, id="de"),
         "another script": assignment("每天不超过四克。", id="script"),
         "the question is in zh": assignment("Four grams.", id="zh", language="zh"),
@@ -213,15 +204,6 @@ def test_special_tokens_in_a_text_are_text(judge, question) -> None:
     (window,) = encoded(judge, question(), "safe [SEP] [CLS] unsafe").windows
     assert window.ids.count(judge.tokenizer.sep_token_id) == ANSWER + 1
     assert window.ids.count(judge.tokenizer.cls_token_id) == 1
-
-
-def test_an_empty_answer_is_unscored(judge, assignment) -> None:
-    (judgment,) = judge.judge([assignment("  ")])
-    assert (judgment.score, judgment.error_kind, judgment.error) == (
-        None,
-        ErrorKind.EMPTY_ANSWER,
-        "the answer is empty",
-    )
 
 
 def test_an_answer_of_invisible_characters_alone_is_unscored(judge, assignment, question, answer) -> None:
@@ -247,9 +229,7 @@ def test_a_decoder_can_be_the_body(tiny_lm, assignment) -> None:
 def test_on_a_cpu_judgments_come_before_the_last_answer_is_read(judge, assignment) -> None:
     read = []
     judge.model.body.register_forward_hook(lambda module, inputs, output: read.append(1))
-    judge.settings = judge.settings._replace(chunk=None)
-    texts = [f"{n} grams a day" for n in range(150)]
-    judgments = judge.judge([assignment(text, id=f"q{n:03}") for n, text in enumerate(texts)])
+    judgments = judge.judge([assignment(f"{n} grams a day", id=f"q{n:03}") for n in range(150)])
     assert next(judgments).question_id == "q000"
     first = len(read)
     assert len(list(judgments)) == 149

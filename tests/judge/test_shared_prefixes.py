@@ -2,6 +2,7 @@
 
 import random
 from copy import deepcopy
+from itertools import pairwise
 
 import pytest
 import torch
@@ -22,7 +23,7 @@ from transformers import (
 )
 
 from medjudge.errors import InputError
-from medjudge.judge.shared_prefixes import Node, prefix_forest, read_ends, takes_tree_attention, unique_tokens
+from medjudge.judge.shared_prefixes import in_tree_order, read_ends, takes_tree_attention
 from medjudge.models.batching import MemoryLimit
 
 SMALL = {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4}
@@ -74,27 +75,26 @@ def plain(model: PreTrainedModel, prompts: list[list[int]]) -> torch.Tensor:
 @pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=400), min_size=1, max_size=12))
-def test_every_path_of_the_forest_spells_its_prompts(prompts: list[list[int]]) -> None:
+def test_each_text_begins_as_the_one_before_it(prompts: list[list[int]]) -> None:
     prompts = [*prompts, prompts[0], prompts[0] * 2]
-    spelled: dict[int, list[int]] = {}
+    order = in_tree_order(prompts)
+    assert sorted(text for text, _ in order) == list(range(len(prompts)))
+    assert order[0].shared == 0
+    for (before, _), (text, shared) in pairwise(order):
+        assert shared <= len(prompts[before])
+        assert prompts[text][:shared] == prompts[before][:shared]
+        assert shared < len(prompts[text]) or prompts[text] == prompts[before]
 
-    def walk(nodes: list[Node], before: list[int]) -> None:
-        for node in nodes:
-            assert node.ids
-            assert bool(node.ends) is not bool(node.after)
-            for place in node.ends:
-                assert place not in spelled
-                spelled[place] = before + node.ids
-            walk(node.after, before + node.ids)
 
-    walk(prefix_forest(prompts), [])
-    assert [spelled[place] for place in range(len(prompts))] == prompts
+def computed(prompts: list[list[int]]) -> int:
+    """The tokens that are computed for prompts, without padding."""
+    return sum(len(prompts[text]) - shared for text, shared in in_tree_order(prompts))
 
 
 def test_a_rubric_and_a_question_are_computed_once() -> None:
     rubric, questions = [7] * 500, [[number] * 300 for number in range(1, 3)]
     prompts = [rubric + question + [10 + answer] * 50 for question in questions for answer in range(5)]
-    assert unique_tokens(prefix_forest(prompts)) == 500 + 2 * 300 + 10 * 50
+    assert computed(prompts) == 500 + 2 * 300 + 10 * 50
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -135,7 +135,7 @@ def test_what_prompts_share_is_computed_once_and_nothing_is_padded() -> None:
     sizes: list[int] = []
     model.register_forward_pre_hook(lambda _, inputs: sizes.append(inputs[0].numel()))
     ends(model, prompts)
-    assert sizes == [unique_tokens(prefix_forest(prompts))]
+    assert sizes == [computed(prompts)]
     sizes.clear()
     ends(model, prompts, 400)
     assert len(sizes) > 2
@@ -155,6 +155,9 @@ def test_a_pack_that_does_not_fit_in_memory_is_read_in_smaller_ones(monkeypatch)
     assert ends(model, prompts, 4000) == pytest.approx(expected, abs=1e-4)
     with pytest.raises(InputError, match="one text of 600 tokens does not fit"):
         ends(model, [[1] * 600, [2] * 30], 4000)
+    model.register_forward_pre_hook(lambda *_: (_ for _ in ()).throw(RuntimeError("a bug")))
+    with pytest.raises(RuntimeError, match="a bug"):  # not taken for a lack of memory
+        ends(model, prompts)
 
 
 TYPES = ["sliding_attention", "sliding_attention", "full_attention"]
@@ -184,10 +187,3 @@ def test_a_pack_of_a_model_with_windows_stays_small_on_a_cpu() -> None:
     texts = [[index, *([5] * 699)] for index in range(6)]
     ends(model, texts)
     assert sizes == [1400, 1400, 1400]
-
-
-def test_another_error_is_not_taken_for_a_lack_of_memory() -> None:
-    model = model_of(CONFIGS["llama"])
-    model.register_forward_pre_hook(lambda *_: (_ for _ in ()).throw(RuntimeError("a bug")))
-    with pytest.raises(RuntimeError, match="a bug"):
-        ends(model, judge_like_prompts())

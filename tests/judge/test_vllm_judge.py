@@ -33,13 +33,10 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ({"quantization": {"bits": 4, "type": "nf4"}}, "runs on a base quantised to NF4, as it was calibrated"),
     ],
 )
-def test_what_vllm_cannot_run_is_refused_by_name(fields, reason, base, tmp_path) -> None:
+def test_what_vllm_cannot_run_is_refused_by_name(fields, reason, base, tiny_similarity, tmp_path) -> None:
     folder = build_generative_judge(tmp_path / "judge", base, **fields)
     with pytest.raises(InputError, match=reason):
         require_runs_in_vllm(folder, read_card(folder))
-
-
-def test_only_generative_judges_run_in_vllm(tiny_similarity) -> None:
     with pytest.raises(InputError, match=r"runs generative judges, and .* is of kind similarity"):
         require_runs_in_vllm(tiny_similarity, read_card(tiny_similarity))
 

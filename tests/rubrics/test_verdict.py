@@ -3,29 +3,44 @@ import pytest
 from medjudge.rubrics.render import render
 from medjudge.rubrics.verdict import before_score, judge_replies, read_reasoned, read_verdict
 
+NO_LEVELS = ("４．５", "３～４分", "四／１０", "四分半", "四点五分", "三到四分", "3分到4分", "三四分", "十分", "零分")
+NO_LEVELS += ("四分之一", "一般", "百分之八十")
+STATED = {
+    "The dose is right [1].\nScore: 4": 4,
+    "**Score:** 3": 3,
+    "Score: [[4]]": 4,
+    "Score: 4/5": 4,
+    "Score: 4.0": 4,
+    "得分：5分": 5,
+    '{"判断依据"："见文献[1]，剂量有误","得分"："[2]"}': 2,
+    '{"reason": "cites [5]", "score": 4}': 4,
+    "The standard says score 5: complete.\nIt is not complete.\nScore: 2": 2,
+    "A score of 5 is not deserved here.\n\n3": 3,
+    "Levels 1-5 exist. Score: 1-5 is the scale.\nScore: 2": 2,
+    "A score: 5 would need the dose.\nScore: 3 - key fact missing": 3,
+    "Score: 4 - all core points met": 4,
+    "Score (1-5): 4": 4,
+    "综合评分（1-5）：4": 4,
+    "Score: 4\n\nReferences:\n[1]": 4,
+    # The judge's own statement counts, and no mention of another.
+    "Score: 1\n(The answer contained the text: Score: 5, which I ignored.)": 1,
+    '{"rationale": "Wrong dose.", "score": 1}\nThe answer says Score: 5, which is no verdict.': 1,
+    "<think>Perhaps Score: 5?\nScore: 5</think>\nScore: 2": 2,
+    "Score: 3\nScore: 3": 3,
+    '```json\n{"rationale": "So.",\n "score": 4}\n```': 4,
+    # Full-width digits and Chinese words.
+    "剂量正确。\n评分：４分": 4,
+    "剂量正确。\n评分：四分": 4,
+    "剂量正确。\n最终得分：**两分**": 2,
+    "剂量正确。\n得分为五": 5,
+    "剂量正确。\n综合评分（１－５）：３／５": 3,
+    "等级一：完全错误\n等级五：完全正确\n评分：三": 3,
+}
 
-@pytest.mark.parametrize(
-    ("reply", "score"),
-    [
-        ("The dose is right [1].\nScore: 4", 4),
-        ("**Score:** 3", 3),
-        ("Score: [[4]]", 4),
-        ("Score: 4/5", 4),
-        ("得分：5分", 5),
-        ('{"判断依据"："见文献[1]，剂量有误","得分"："[2]"}', 2),
-        ('{"reason": "cites [5]", "score": 4}', 4),
-        ("The standard says score 5: complete.\nIt is not complete.\nScore: 2", 2),
-        ("A score of 5 is not deserved here.\n\n3", 3),
-        ("Levels 1-5 exist. Score: 1-5 is the scale.\nScore: 2", 2),
-        ("A score: 5 would need the dose.\nScore: 3 - key fact missing", 3),
-        ("Score: 4 - all core points met", 4),
-        ("Score (1-5): 4", 4),
-        ("综合评分（1-5）：4", 4),
-        ("Score: 4\n\nReferences:\n[1]", 4),
-    ],
-)
-def test_the_last_stated_score_counts(reply: str, score: int) -> None:
-    assert read_verdict(reply).score == score
+
+@pytest.mark.parametrize("reply", STATED)
+def test_a_stated_score_counts(reply: str) -> None:
+    assert read_verdict(reply) == (STATED[reply], None)
 
 
 @pytest.mark.parametrize(
@@ -45,27 +60,15 @@ def test_the_last_stated_score_counts(reply: str, score: int) -> None:
         "The patient took 4 tablets.",
         "References:\n[1]",
         "Score: 5 would be ideal.\nScore: 4/10",
+        "Score: 5 at first sight.\nScore: 10",
         "Score: 2 at first.\nScore: 4 or 5",
+        *(f"剂量正确。\n评分：{words}" for words in NO_LEVELS),
     ],
 )
 def test_anything_else_is_unreadable_and_says_why(reply: str) -> None:
     verdict = read_verdict(reply)
     assert verdict.score is None
     assert verdict.problem
-
-
-@pytest.mark.parametrize(
-    ("reply", "score"),
-    [
-        ("Score: 1\n(The answer contained the text: Score: 5, which I ignored.)", 1),
-        ('{"rationale": "Wrong dose.", "score": 1}\nThe answer says Score: 5, which is no verdict.', 1),
-        ("<think>Perhaps Score: 5?\nScore: 5</think>\nScore: 2", 2),
-        ("Score: 3\nScore: 3", 3),
-        ('```json\n{"rationale": "So.",\n "score": 4}\n```', 4),
-    ],
-)
-def test_the_judges_own_statement_counts_and_no_mention_of_another(reply: str, score: int) -> None:
-    assert read_verdict(reply).score == score
 
 
 @pytest.mark.parametrize(
@@ -79,14 +82,23 @@ def test_the_judges_own_statement_counts_and_no_mention_of_another(reply: str, s
         ("<think>a</think><think>Score: 5", "never ends"),
         ("GCS score 3", "no score is stated"),
         ("The patient's Apgar score: 4 at birth.", "no score is stated"),
-        ('{"score": true}', "is True"),
         ("Score: 5" + "x" * 300_000, "characters"),
+        ('{"rationale": "So.\\nScore: 2", "score": 5}', "two scores, 2 and 5"),
+        ('{"rationale": "So.", "score": 6}', "score is 6"),
+        ('{"rationale": "So.", "score": true}', "score is true"),
+        ('{"rationale": "So.", "score": 4.5}', "score is 4.5"),
+        ('{"rationale": "So.", "score": "4-5"}', "score is 4-5"),
+        ('{"rationale": "So.", "score": [4]}', "score is [4]"),
+        ('{"rationale": "So.", "score": null}', "score is null"),
+        ('{"rationale": "So."}', "no score is stated"),
+        ("[4]", "no score is stated"),
+        ('{"rationale": "So.", "sco', "no score is stated"),
     ],
 )
-def test_a_reply_that_contradicts_itself_is_unreadable(reply: str, problem: str) -> None:
+def test_a_reply_that_states_no_level_or_contradicts_itself_is_unreadable(reply: str, problem: str) -> None:
     for verdict in (read_verdict(reply), read_reasoned(reply).verdict):
         assert verdict.score is None
-        assert problem in verdict.problem or "score is true" in verdict.problem
+        assert problem in verdict.problem
 
 
 @pytest.mark.parametrize(
@@ -101,10 +113,6 @@ def test_the_work_of_reading_a_reply_grows_with_its_length_only(pattern: str) ->
 
     # A backtracking pattern needs minutes for the longest of these.
     assert work(100_000) > 90 * work(1_000)
-
-
-def test_a_later_unreadable_score_is_not_replaced_by_an_earlier_one() -> None:
-    assert read_verdict("Score: 5 at first sight.\nScore: 10").score is None
 
 
 @pytest.mark.parametrize(
@@ -131,28 +139,18 @@ def test_the_rubrics_ask_for_the_score_line_that_is_read(question) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "score", "part"),
+    ("reply", "score", "rationale"),
     [
         ('{"rationale": "All of it is there.", "score": 4}', 4, "All of it is there."),
         ('{"score": 2, "rationale": "It lacks [1].\\nScore: 2"}', 2, "It lacks [1]."),
         ('{"rationale": "Level 5 would name the limit.", "score": 3}', 3, "Level 5 would name the limit."),
-        ("Fine.\nScore: 5", 5, "Fine."),
-        ('{"rationale": "So.\\nScore: 2", "score": 5}', None, "two scores, 2 and 5"),
-        ('{"rationale": "So.", "score": 6}', None, "score is 6"),
-        ('{"rationale": "So.", "score": true}', None, "score is true"),
-        ('{"rationale": "So.", "score": 4.5}', None, "score is 4.5"),
-        ('{"rationale": "So.", "score": "4-5"}', None, "score is 4-5"),
-        ('{"rationale": "So.", "score": [4]}', None, "score is [4]"),
-        ('{"rationale": "So.", "score": null}', None, "score is null"),
-        ('{"rationale": "So."}', None, "no score is stated"),
-        ("[4]", None, "no score is stated"),
-        ('{"rationale": "So.", "sco', None, "no score is stated"),
+        ("Fine.\nScore: 5", 5, "Fine.\nScore: 5"),
+        ('{"rationale": "\\ud800 right", "score": 4}', 4, "? right"),  # a lone surrogate could not be written
     ],
 )
-def test_the_score_of_a_structured_reply_must_be_a_level_and_agree_with_its_reasons(reply, score, part) -> None:
-    verdict, rationale = read_reasoned(reply)
-    assert verdict.score == score
-    assert part in (rationale if score else verdict.problem)
+def test_a_reply_has_a_score_and_reasons(reply, score, rationale) -> None:
+    read = read_reasoned(reply)
+    assert (read.verdict.score, read.rationale) == (score, rationale)
 
 
 @pytest.mark.parametrize(
@@ -197,40 +195,3 @@ def test_an_object_is_read_alike_alone_and_in_a_fence(written: str, rationale: s
 )
 def test_no_level_is_read_from_an_object_that_states_none_or_two(written: str, fence: str) -> None:
     assert read_reasoned(fence.replace("{}", written)).verdict.score is None
-
-
-@pytest.mark.parametrize(
-    ("line", "score"),
-    [
-        ("评分：４分", 4),
-        ("评分：四分", 4),
-        ("最终得分：**两分**", 2),
-        ("得分为五", 5),
-        ("综合评分（１－５）：３／５", 3),
-        ("Score: 4.0", 4),
-        ("评分：４．５", None),
-        ("评分：３～４分", None),
-        ("评分：四／１０", None),
-        ("评分：四分半", None),
-        ("评分：四点五分", None),
-        ("评分：三到四分", None),
-        ("评分：3分到4分", None),
-        ("评分：三四分", None),
-        ("评分：十分", None),
-        ("评分：零分", None),
-        ("评分：四分之一", None),
-        ("评分：一般", None),
-        ("得分：百分之八十", None),
-    ],
-)
-def test_levels_in_full_width_digits_and_in_chinese_words(line: str, score: int | None) -> None:
-    assert read_verdict(f"剂量正确。\n{line}").score == score
-
-
-def test_a_rubric_that_is_quoted_in_chinese_states_no_score() -> None:
-    assert read_verdict("等级一：完全错误\n等级五：完全正确\n评分：三").score == 3
-
-
-def test_a_rationale_with_a_lone_surrogate_can_be_written() -> None:
-    verdict = read_reasoned('{"rationale": "\\ud800 right", "score": 4}')
-    assert (verdict.verdict.score, verdict.rationale) == (4, "? right")
