@@ -73,7 +73,7 @@ def distill(options: Distill) -> None:
     """
     from medjudge.cli.distill_screen import summary_lines
     from medjudge.cli.output import console, print_json
-    from medjudge.workflows.distill import DistillOptions, distill_training_set
+    from medjudge.workflows.distill import FIRST_FILE, LAST_FILE, DistillOptions, distill_training_set
 
     distilled = distill_training_set(
         options.runs,
@@ -102,9 +102,9 @@ def distill(options: Distill) -> None:
     config = "minilm-ordinal" if english else "e5-ordinal"
     train = f"medjudge train --config {config} --validation-file {quote(str(distilled.validation_file))} --train-file"
     if options.people_last:
-        screen.print(f"Next: {train} {quote(str(distilled.first_file))} --output-dir judges/teacher-first")
+        screen.print(f"Next: {train} {quote(str(distilled.folder / FIRST_FILE))} --output-dir judges/teacher-first")
         screen.print(
-            f"then: {train} {quote(str(distilled.last_file))} --start-from judges/teacher-first "
+            f"then: {train} {quote(str(distilled.folder / LAST_FILE))} --start-from judges/teacher-first "
             "--output-dir judges/people-last --learning_rate 5e-5"
         )
     else:

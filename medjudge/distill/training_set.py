@@ -1,7 +1,7 @@
 """Makes a training set and a validation set from teachers' judgments, physicians' scores and synthetic answers."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from types import MappingProxyType
@@ -55,6 +55,15 @@ class ScoredAnswers(NamedTuple):
     judgments: Sequence[Judgment]
     scores: Sequence[PhysicianScore]
     scheme: Scheme = LLMEVAL_MED
+
+    def of_questions(self, ids: Collection[str]) -> "ScoredAnswers":
+        """What belongs to these questions."""
+        return self._replace(
+            questions=[question for question in self.questions if question.id in ids],
+            answers=[answer for answer in self.answers if answer.question_id in ids],
+            judgments=[judgment for judgment in self.judgments if judgment.question_id in ids],
+            scores=[score for score in self.scores if score.question_id in ids],
+        )
 
 
 @dataclass(frozen=True)

@@ -199,7 +199,6 @@ def _machine_defaults() -> dict[str, Any]:
         "save_total_limit": 1,
         "load_best_model_at_end": None,  # see with_defaults
         "metric_for_best_model": "quadratic_kappa",
-        "disable_tqdm": not sys.stderr.isatty(),
     }
 
 
