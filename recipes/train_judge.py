@@ -117,7 +117,7 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
         # Save in a staging folder, move it into place, and write the card last
         #######################################################################
         card = trained_card(config, data, outcome, start)
-        kind.save(trainer, tokenizer, card, staging(folder))
+        kind.save(trainer, tokenizer, staging(folder))
         trainer.accelerator.wait_for_everyone()
         if is_main:
             write_base_name(staging(folder), card.base_model)

@@ -19,7 +19,6 @@ from trl import ModelConfig, SFTConfig, SFTTrainer
 from trl.trainer.utils import get_quantization_config
 
 from medjudge.errors import InputError
-from medjudge.judge.folder import JudgeCard
 from medjudge.judge.generative import score_token_ids
 from medjudge.judge.label_logits import exact_label_logits
 from medjudge.models.loading import load_causal_lm
@@ -280,7 +279,7 @@ def readable(model: Any) -> Any:
     return model.get_base_model() if isinstance(model, PeftModel) and not is_deepspeed_zero3_enabled() else model
 
 
-def save_generative(trainer: Any, tokenizer: PreTrainedTokenizerBase, card: JudgeCard, folder: Path) -> None:
+def save_generative(trainer: Any, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
     """Writes adapter and tokenizer; every process calls it, as under ZeRO-3 each holds a part."""
     trainer.save_model(str(folder))
     if not trainer.accelerator.is_main_process:
