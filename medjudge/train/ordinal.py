@@ -197,10 +197,9 @@ def validation_metrics(prediction: EvalPrediction) -> dict[str, float]:
 
 def save_ordinal(trainer: Any, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
     """Writes the head and the adapter; the judge reads with the base model's tokenizer."""
-    if not trainer.accelerator.is_main_process:
-        return
-    model = trainer.accelerator.unwrap_model(trainer.model)
-    folder.mkdir(parents=True, exist_ok=True)
-    model.body.save_pretrained(folder)
-    (folder / "README.md").unlink(missing_ok=True)  # peft's template; the judge card takes its place
-    model.save_head(folder)
+    if trainer.accelerator.is_main_process:
+        model = trainer.accelerator.unwrap_model(trainer.model)
+        folder.mkdir(parents=True, exist_ok=True)
+        model.body.save_pretrained(folder)
+        (folder / "README.md").unlink(missing_ok=True)  # peft's template; the judge card takes its place
+        model.save_head(folder)

@@ -25,11 +25,7 @@ TOGETHER = 4
 
 def packed(dataset: Dataset, max_length: int) -> Dataset:
     """Puts rows together, up to `max_length` tokens a pack, best fit first; column `lines` holds the rows of a pack."""
-    packs = _packs([len(row["input_ids"]) for row in dataset], max_length)
-    return Dataset.from_list([{"lines": [dataset[index] for index in pack]} for pack in packs])
-
-
-def _packs(lengths: Sequence[int], max_length: int) -> list[list[int]]:
+    lengths = [len(row["input_ids"]) for row in dataset]
     packs: list[list[int]] = []
     rooms: list[tuple[int, int]] = []  # of packs that are not full, ascending
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
@@ -39,7 +35,7 @@ def _packs(lengths: Sequence[int], max_length: int) -> list[list[int]]:
             packs.append([])
         packs[pack].append(index)
         insort(rooms, (room - lengths[index], pack))
-    return packs
+    return Dataset.from_list([{"lines": [dataset[index] for index in pack]} for pack in packs])
 
 
 def tree_packs(rows: Sequence[dict[str, Any]], max_length: int, mixed: int | None = None) -> list[list[SharedText]]:
@@ -82,12 +78,11 @@ def _mixed(
             room, shared = limit, 0
         packs[-1].append(line)
         room -= length - shared
-    return [_in_order(pack, shareable) for pack in packs]
-
-
-def _in_order(pack: Sequence[int], shareable: Sequence[list[int]]) -> list[SharedText]:
-    forest = prefix_forest([shareable[line] for line in pack])
-    return [SharedText(pack[place], shared) for place, shared in in_tree_order(forest)]
+    forests = [prefix_forest([shareable[line] for line in pack]) for pack in packs]
+    return [
+        [SharedText(pack[place], shared) for place, shared in in_tree_order(forest)]
+        for pack, forest in zip(packs, forests, strict=True)
+    ]
 
 
 def _common(left: Sequence[int], right: Sequence[int]) -> int:

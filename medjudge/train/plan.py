@@ -31,7 +31,8 @@ class LinesOfFile:
     cut: int
 
     def __str__(self) -> str:
-        return f"{self.lines} lines, {_share(self.dropped, self.lines)} dropped, {_share(self.cut, self.lines)} cut"
+        dropped, cut = (f"{part} ({part / self.lines:.1%})" if part else "0" for part in (self.dropped, self.cut))
+        return f"{self.lines} lines, {dropped} dropped, {cut} cut"
 
 
 @dataclass(frozen=True)
@@ -93,10 +94,6 @@ class TrainingPlan:
             f"memory: {self.memory['measured']:.1f} GiB (peak with the longest batch, on this {self.device})",
             f"time: about {hours} without evaluations ({self.seconds:.2f} s a typical batch, measured here)",
         ]
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{part} ({part / whole:.1%})" if part else "0"
 
 
 def plan_of(

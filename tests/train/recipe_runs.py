@@ -15,7 +15,7 @@ from trl import ModelConfig, SFTConfig
 
 from medjudge.distill.training_set import ScoredAnswers, TrainingSetOptions, build_training_set
 from medjudge.files import write_whole
-from medjudge.judge.generative import GenerativeJudge, GenerativeSettings, score_token_ids
+from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
 from medjudge.judge.prompts import encode_prompts
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_tokenizer
@@ -70,8 +70,7 @@ def encoded_lines(
     lines: Sequence[TrainingLine], tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style = "score-first"
 ) -> list[Row]:
     """Lines as a generative judge learns them, all of which have room in its window."""
-    level_ids = score_token_ids(tokenizer)
-    found = encoded(lines, tokenizer, level_ids, max_length, style, LLMEVAL_MED)
+    found = encoded(lines, tokenizer, max_length, style, LLMEVAL_MED)
     assert None not in found
     return [line for line in found if line is not None]
 
