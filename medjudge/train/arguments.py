@@ -121,7 +121,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> TrainingConfig:
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = TrlParser([JudgeArguments, ModelConfig, SFTConfig], allow_abbrev=False)
     parser.error = _refuse  # argparse would print 140 lines of usage
-    if under_deepspeed() and not torch.cuda.is_available() and not deepspeed_on_cpu():
+    if _under_deepspeed() and not torch.cuda.is_available() and not deepspeed_on_cpu():
         _refuse("DeepSpeed needs a GPU, and torch sees none here; set DS_ACCELERATOR=cpu, or launch with two-cpu.yaml")
     if words[-1:] == ["--config"]:
         _refuse("--config: no file named")
@@ -136,14 +136,13 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> TrainingConfig:
     return parsed
 
 
-def under_deepspeed() -> bool:
-    """True if `accelerate launch` started this process with DeepSpeed."""
-    return os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true"
-
-
 def deepspeed_on_cpu() -> bool:
-    """True if it did, and the user chose DeepSpeed's CPU accelerator."""
-    return under_deepspeed() and os.environ.get("DS_ACCELERATOR") == "cpu"
+    """True if `accelerate launch` started this process with DeepSpeed, and the user chose its CPU accelerator."""
+    return _under_deepspeed() and os.environ.get("DS_ACCELERATOR") == "cpu"
+
+
+def _under_deepspeed() -> bool:
+    return os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true"
 
 
 def _require_own_options(judge: JudgeArguments, options: frozenset[str]) -> None:
