@@ -161,11 +161,9 @@ def _require_own_options(judge: JudgeArguments, options: frozenset[str]) -> None
 def _require_known(options: frozenset[str]) -> None:
     """Refuses an option that does not exist, and names the nearest one."""
     known = {field.name for part in (JudgeArguments, ModelConfig, SFTConfig) for field in fields(part)}
-    for option in sorted(options - known - {"config", "env", "help"}):
-        near = get_close_matches(option.removeprefix("no_"), known, n=1)
-        if not near or near[0] != option.removeprefix("no_"):
-            hint = f"did you mean --{near[0]}?" if near else "leave it out"
-            _refuse(f"there is no option --{option}; {hint}")
+    for option in sorted(options - known - {f"no_{name}" for name in known} - {"config", "env", "help"}):
+        near = get_close_matches(option, known, n=1)
+        _refuse(f"there is no option --{option}; {f'did you mean --{near[0]}?' if near else 'leave it out'}")
 
 
 def _refuse(message: str) -> NoReturn:

@@ -65,6 +65,8 @@ def require_possible(
         raise InputError(
             "config: ZeRO-3 cannot share out a quantised model; launch with zero2.yaml, or set load_in_4bit false"
         )
+    if training.packing and is_deepspeed_zero3_enabled():
+        raise InputError("config: packing cannot be tried out under ZeRO-3; train without packing, or with zero2.yaml")
     if judge.kind == "ordinal" and is_deepspeed_zero3_enabled():
         raise InputError("config: ordinal judges are too small to be worth ZeRO-3; launch with zero2.yaml or without")
 

@@ -14,7 +14,6 @@ import torch
 from datasets import Dataset
 from peft import PeftModel
 from transformers import PreTrainedModel
-from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 
 from medjudge.errors import InputError
 from medjudge.judge.shared_prefixes import SharedText, in_tree_order, prefix_forest, takes_tree_attention
@@ -108,8 +107,6 @@ def require_separate_lines(model: PreTrainedModel) -> None:
     Whether positions that begin again separate lines is up to the model and its attention: with transformers' masks
     (eager, sdpa, flex) and flash attention they do, in a state-space model they do not. So it is tried out.
     """
-    if is_deepspeed_zero3_enabled():
-        raise InputError("config: packing cannot be tried out under ZeRO-3; train without packing, or with zero2.yaml")
     was_training, length = model.training, 8
     model.eval()
     positions = torch.arange(length, device=model.device).repeat(2)[None]
@@ -133,10 +130,6 @@ def require_separate_branches(model: PreTrainedModel | PeftModel) -> None:
 
     That is tried out: models with windows, states or positions of their own do not heed the tree.
     """
-    if is_deepspeed_zero3_enabled():
-        raise InputError(
-            "config: share_prefixes cannot be tried out under ZeRO-3; train without it, or with zero2.yaml"
-        )
     base = model.get_base_model() if isinstance(model, PeftModel) else model
     was_training = base.training
     heeds = not getattr(base.config, "attention_dropout", 0) and takes_tree_attention(base)
