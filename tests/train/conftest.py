@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from recipe_runs import REPOSITORY, sample_training_files
+from recipe_runs import REPOSITORY, sample_training_files, train
 
 
 @pytest.fixture
@@ -38,16 +38,18 @@ def launched() -> Callable[..., str]:
 
 
 @pytest.fixture
-def recipe(training_files: tuple[Path, Path], tmp_path: Path) -> Callable[..., list[str]]:
+def recipe(
+    training_files: tuple[Path, Path], tiny_lm: Path, tiny_encoder: Path, tmp_path: Path
+) -> Callable[..., list[str]]:
     """The recipe's arguments for a training run of a few steps; every option can be given."""
 
-    def build(kind: str, model: Path, **options: object) -> list[str]:
+    def build(kind: str, model: Path | None = None, **options: object) -> list[str]:
         defaults: dict[str, object] = {
             "kind": kind,
             "train_file": training_files[0],
             "validation_file": training_files[1],
             "output_dir": tmp_path / "judges" / kind,
-            "model_name_or_path": model,
+            "model_name_or_path": model or (tiny_encoder if kind == "ordinal" else tiny_lm),
             "lora_r": 4,
             "lora_dropout": 0,
             "max_length": 64 if kind == "ordinal" else 2048,
@@ -65,6 +67,12 @@ def recipe(training_files: tuple[Path, Path], tmp_path: Path) -> Callable[..., l
         return [text for name, value in (defaults | options).items() for text in (f"--{name}", str(value))]
 
     return build
+
+
+@pytest.fixture
+def trained(recipe: Callable[..., list[str]]) -> Callable[..., Path]:
+    """Trains a judge by the recipe's arguments; gives its folder."""
+    return lambda *kind_and_model, **options: train(recipe(*kind_and_model, **options))
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from train_judge import main as train_judge
 from transformers import PreTrainedTokenizerBase
 from trl import ModelConfig, SFTConfig
 
@@ -23,7 +24,7 @@ from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run
-from medjudge.train.arguments import JudgeArguments
+from medjudge.train.arguments import JudgeArguments, parse_arguments
 from medjudge.train.features import Row, TrainingData, data_with_room
 from medjudge.train.features import encoded_lines as encoded
 from medjudge.train.generative import GenerativeTrainer, generative_trainer, readable
@@ -125,6 +126,11 @@ def good_or_bad(number: int, line: dict) -> None:
     line["answer"]["text"] = ("complete correct safe " if good else "wrong dangerous careless ") * 5
     line["probabilities"] = [0, 0, 0, 0, 1] if good else [1, 0, 0, 0, 0]
     line["level"] = 5 if good else 1
+
+
+def train(arguments: Sequence[str]) -> Path:
+    """Trains a judge by the words of a command line; gives its folder."""
+    return train_judge(*parse_arguments(arguments))
 
 
 def run_recipe(arguments: list[str]) -> None:

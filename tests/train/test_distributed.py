@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from recipe_runs import train
 from safetensors.torch import load_file
-from train_judge import main as train_judge
 
 from medjudge.judge.folder import load_judge, read_card
-from medjudge.train.arguments import parse_arguments
 
 LOSS_TOLERANCE = 1e-4
 """Relative, of each step's loss: sums of 32-bit numbers in another order, through six steps of Adam."""
@@ -38,14 +37,13 @@ def six_steps(recipe, tiny_lm, tiny_encoder, tmp_path):
     """Arguments of six steps in the first epoch, in a folder of the name given."""
 
     def build(kind: str, name: str, batch: int, **options: object) -> list[str]:
-        base = tiny_encoder if kind == "ordinal" else tiny_lm
         steps = {
             "max_steps": 6,
             "eval_strategy": "no",
             "save_strategy": "no",
             "max_length": 64 if kind == "ordinal" else 1536,
         }
-        return recipe(kind, base, output_dir=tmp_path / name, per_device_train_batch_size=batch, **steps, **options)
+        return recipe(kind, output_dir=tmp_path / name, per_device_train_batch_size=batch, **steps, **options)
 
     return build
 
@@ -56,7 +54,7 @@ def test_two_processes_give_the_loss_curve_of_one_with_double_batch(
     kind, weighted, six_steps, launched, tmp_path
 ) -> None:
     """accelerate gives process p the batches p, p + 2, ... of one shuffled order: a step sees the same lines."""
-    train_judge(*parse_arguments(six_steps(kind, "one", 4)))
+    train(six_steps(kind, "one", 4))
     launched("two-cpu", six_steps(kind, "two", 2))
     alone, two = tmp_path / "one", tmp_path / "two"
     assert read_card(two).training["batch"] == read_card(alone).training["batch"] == 4
@@ -68,8 +66,8 @@ def test_two_processes_give_the_loss_curve_of_one_with_double_batch(
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
 def test_accumulated_batches_give_the_loss_curve_of_one_large_batch(kind, weighted, six_steps, tmp_path) -> None:
-    train_judge(*parse_arguments(six_steps(kind, "one", 4)))
-    train_judge(*parse_arguments(six_steps(kind, "two", 2, gradient_accumulation_steps=2)))
+    train(six_steps(kind, "one", 4))
+    train(six_steps(kind, "two", 2, gradient_accumulation_steps=2))
     assert curve(tmp_path / "two") == pytest.approx(curve(tmp_path / "one"), rel=LOSS_TOLERANCE)
 
 
@@ -91,7 +89,7 @@ def test_deepspeed_trains_as_one_process_does(kind, zero, six_steps, launched, t
     training = read_card(tmp_path / zero).training
     assert (training["zero_stage"], training["processes"], training["batch"]) == (int(zero[-1]), 2, 4)
     plain = [*six_steps(kind, "one", 4), *arguments[-8:]]
-    train_judge(*parse_arguments(plain))
+    train(plain)
     assert curve(tmp_path / zero) == pytest.approx(curve(tmp_path / "one"), rel=1e-3)
     adapters = [load_file(tmp_path / name / "adapter_model.safetensors") for name in ("one", zero)]
     assert adapters[0].keys() == adapters[1].keys()

@@ -8,16 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from recipe_runs import changed, encoded_lines, generative_trainer_of, good_or_bad, score_logits
+from recipe_runs import changed, encoded_lines, generative_trainer_of, good_or_bad, score_logits, train
 from safetensors.torch import load_file
-from train_judge import main as train_judge
 
 from medjudge.errors import InputError
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_causal_lm
 from medjudge.records import TrainingLine
-from medjudge.train.arguments import TRAINABLE_STYLES, parse_arguments
+from medjudge.train.arguments import TRAINABLE_STYLES
 from medjudge.train.features import read_training_lines
 from medjudge.train.generative import GenerativeTrainer, collate
 from medjudge.train.packs import require_separate_lines
@@ -106,7 +105,7 @@ def test_packed_lines_do_not_see_each_other(attention, tiny_lm) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("style", TRAINABLE_STYLES)
-def test_training_learns_what_the_labels_say(style, recipe, tiny_lm, training_files) -> None:
+def test_training_learns_what_the_labels_say(style, recipe, training_files) -> None:
     def simple(number: int, line: dict) -> None:
         good_or_bad(number, line)
         line["question"].update(prompt="How much?", reference="At most 4 g.", checklist=None, category="MK")
@@ -114,8 +113,8 @@ def test_training_learns_what_the_labels_say(style, recipe, tiny_lm, training_fi
 
     for path in training_files:
         changed(path, simple)
-    arguments = recipe("generative", tiny_lm, style=style, max_steps=60, eval_steps=60, save_steps=60)
-    folder = train_judge(*parse_arguments(arguments))
+    arguments = recipe("generative", style=style, max_steps=60, eval_steps=60, save_steps=60)
+    folder = train(arguments)
     card = read_card(folder)
     assert card.style == style
     assert card.training["validation"]["eval_usable_agreement"] == 1.0
@@ -132,14 +131,14 @@ def test_training_learns_what_the_labels_say(style, recipe, tiny_lm, training_fi
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", [{}, {"use_rslora": True}, {"use_dora": True}], ids=["lora", "rslora", "dora"])
 def test_every_kind_of_lora_trains_saves_loads_and_judges_as_it_was_trained(
-    variant, recipe, tiny_lm, training_files, monkeypatch
+    trained, variant, tiny_lm, training_files, monkeypatch
 ) -> None:
     kept = []
     original = GenerativeTrainer.save_model
     monkeypatch.setattr(
         GenerativeTrainer, "save_model", lambda self, *a, **o: (kept.append(self), original(self, *a, **o))
     )
-    folder = train_judge(*parse_arguments(recipe("generative", tiny_lm, **variant)))
+    folder = trained("generative", **variant)
     adapter = json.loads((folder / "adapter_config.json").read_text())
     assert all(adapter[name] for name in variant)
     assert any("magnitude" in name for name in load_file(folder / "adapter_model.safetensors")) == bool(
@@ -168,13 +167,13 @@ def test_every_kind_of_lora_trains_saves_loads_and_judges_as_it_was_trained(
         ({"attn_implementation": "flash_attention_2"}, "attn_implementation flash_attention_2"),
     ],
 )
-def test_options_that_cannot_be_are_named(options, message, recipe, tiny_lm) -> None:
+def test_options_that_cannot_be_are_named(trained, options, message) -> None:
     with pytest.raises(InputError, match=message) as caught:
-        train_judge(*parse_arguments(recipe("generative", tiny_lm, **options)))
+        trained("generative", **options)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.skipif(find_spec("liger_kernel") is not None, reason="liger-kernel is here")
-def test_liger_kernels_are_asked_for_where_they_are_missing(recipe, tiny_lm) -> None:
+def test_liger_kernels_are_asked_for_where_they_are_missing(trained) -> None:
     with pytest.raises(InputError, match="use_liger_kernel needs liger-kernel"):
-        train_judge(*parse_arguments(recipe("generative", tiny_lm, use_liger_kernel=True)))
+        trained("generative", use_liger_kernel=True)

@@ -9,12 +9,10 @@ import pytest
 import torch
 from recipe_runs import changed, generative_trainer_of, gradients_of, moved, refused, score_logits
 from safetensors.torch import load_file
-from train_judge import main as train_judge
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig, Qwen2Config, Qwen2ForCausalLM
 
 from medjudge.judge.adapter import check_adapter_config, merge_adapter
 from medjudge.models.loading import load_causal_lm, load_tokenizer
-from medjudge.train.arguments import parse_arguments
 from medjudge.train.features import read_training_lines
 from medjudge.train.generative import GenerativeTrainer
 
@@ -119,7 +117,7 @@ def test_states_that_do_not_fit_the_disk_are_computed_each_time(trainer, monkeyp
 
 
 @pytest.mark.slow
-def test_three_epochs_compute_the_lower_layers_once(base, recipe, monkeypatch, tmp_path) -> None:
+def test_three_epochs_compute_the_lower_layers_once(trained, base, monkeypatch, tmp_path) -> None:
     built = []
     original = GenerativeTrainer.train
 
@@ -133,20 +131,18 @@ def test_three_epochs_compute_the_lower_layers_once(base, recipe, monkeypatch, t
     monkeypatch.setattr(GenerativeTrainer, "train", train)
     options = {"max_steps": -1, "num_train_epochs": 3, "eval_strategy": "epoch", "save_strategy": "no"}
     options |= {"upper_layers": UPPER, "per_device_train_batch_size": 8}
-    train_judge(*parse_arguments(recipe("generative", base, **options, output_dir=tmp_path / "judge")))
+    trained("generative", base, **options, output_dir=tmp_path / "judge")
     trainer, batches = built
     # Later epochs put other lines together.
     assert batches == len(trainer.get_train_dataloader()) + len(trainer.get_eval_dataloader())
 
 
 @pytest.mark.slow
-def test_an_adapter_on_upper_layers_is_loaded_merged_and_is_trained_further(base, recipe, tmp_path) -> None:
+def test_an_adapter_on_upper_layers_is_loaded_merged_and_is_trained_further(trained, base, tmp_path) -> None:
     last = {"eval_strategy": "no", "save_strategy": "no"}
-    first = train_judge(
-        *parse_arguments(recipe("generative", base, upper_layers=1, **last, output_dir=tmp_path / "first"))
-    )
+    first = trained("generative", base, upper_layers=1, **last, output_dir=tmp_path / "first")
     options = {"start_from": first, "output_dir": tmp_path / "second", **last}
-    second = train_judge(*parse_arguments(recipe("generative", base, **options)))
+    second = trained("generative", base, **options)
     check_adapter_config(second)
     names = [load_file(folder / "adapter_model.safetensors").keys() for folder in (first, second)]
     assert names[0] == names[1]

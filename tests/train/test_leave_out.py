@@ -39,13 +39,13 @@ def line(question, answer) -> Callable[..., TrainingLine]:
 
 
 @pytest.fixture
-def train(training_files: tuple[Path, Path], recipe, tiny_encoder: Path, tmp_path: Path) -> Callable[..., TrainedFolds]:
+def train(training_files: tuple[Path, Path], recipe, tmp_path: Path) -> Callable[..., TrainedFolds]:
     """Trains folds by a config that takes seconds; everything can be given."""
     elsewhere = {"train_file": "not-read.jsonl", "validation_file": "not-read.jsonl", "output_dir": "not-written"}
     steps = {"max_steps": -1, "num_train_epochs": 1, "per_device_train_batch_size": 8, "use_cpu": True}
     steps |= {"eval_strategy": "epoch", "save_strategy": "epoch"}
     # `resume` belongs to a run of its own, not to a fold.
-    config = config_file(tmp_path, recipe("ordinal", tiny_encoder, **elsewhere, **steps, resume=True))
+    config = config_file(tmp_path, recipe("ordinal", **elsewhere, **steps, resume=True))
 
     def run(values: list[str], by: str = "model", overrides: tuple[str, ...] = ()) -> TrainedFolds:
         return train_folds(config, *training_files, by, values, tmp_path / "folds", overrides)

@@ -2,13 +2,12 @@
 
 import torch
 from datasets import Dataset
-from train_judge import main as train_judge
+from recipe_runs import train
 
 from medjudge.judge.folder import load_judge
 from medjudge.judge.ordinal_input import ANSWER
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_tokenizer
-from medjudge.train.arguments import parse_arguments
 from medjudge.train.features import encoded_row, ordinal_dataset, read_training_lines
 
 CPU = torch.device("cpu")
@@ -32,8 +31,8 @@ def test_training_and_judging_read_the_same_windows(
         return trained_on[-1]
 
     monkeypatch.setattr("medjudge.train.ordinal.ordinal_dataset", dataset)
-    arguments = recipe("ordinal", tiny_encoder, windows=2, max_length=32, output_dir=tmp_path / "two")
-    judge = load_judge(train_judge(*parse_arguments(arguments)), "j", CPU)
+    arguments = recipe("ordinal", windows=2, max_length=32, output_dir=tmp_path / "two")
+    judge = load_judge(train(arguments), "j", CPU)
     read = judge.read
     monkeypatch.setattr(judge, "read", lambda rows, points: (judged.extend(rows), read(rows, points))[1])
     for line in lines:

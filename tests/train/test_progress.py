@@ -6,13 +6,11 @@ import sys
 
 import numpy as np
 import pytest
-from recipe_runs import changed, good_or_bad
-from train_judge import main as train_judge
+from recipe_runs import changed, good_or_bad, train
 
 from medjudge.judge.folder import read_card
 from medjudge.train import ordinal as ordinal_module
 from medjudge.train import progress as progress_module
-from medjudge.train.arguments import parse_arguments
 from medjudge.train.progress import write_curves
 
 HISTORY = [
@@ -40,9 +38,7 @@ def test_the_plot_shows_all_curves_and_the_step_that_was_kept(tmp_path) -> None:
 
 
 @pytest.mark.slow
-def test_the_judge_is_the_checkpoint_with_the_highest_quadratic_kappa(
-    recipe, tiny_encoder, training_files, monkeypatch
-) -> None:
+def test_the_judge_is_the_checkpoint_with_the_highest_quadratic_kappa(recipe, training_files, monkeypatch) -> None:
     """As the default, with neither metric nor strategy in the config."""
     for path in training_files:
         changed(path, good_or_bad)
@@ -50,10 +46,10 @@ def test_the_judge_is_the_checkpoint_with_the_highest_quadratic_kappa(
     monkeypatch.setattr("train_judge.write_curves", lambda *arguments: kept.append(arguments))
     # It starts from nothing, and so with a kappa of 0: the first head would be right about these answers at once.
     monkeypatch.setattr(ordinal_module, "start_from_similarity", lambda *arguments: None)
-    arguments = recipe("ordinal", tiny_encoder, max_steps=24, eval_steps=1)
+    arguments = recipe("ordinal", max_steps=24, eval_steps=1)
     places = [arguments.index("--save_strategy"), arguments.index("--save_steps")]
     arguments = [text for place, text in enumerate(arguments) if place not in {x + y for x in places for y in (0, 1)}]
-    card = read_card(train_judge(*parse_arguments(arguments)))
+    card = read_card(train(arguments))
     _, history, step = kept[0]
     kappas = {entry["step"]: entry["eval_quadratic_kappa"] for entry in history if "eval_quadratic_kappa" in entry}
     assert len(set(kappas.values())) > 1
@@ -62,12 +58,12 @@ def test_the_judge_is_the_checkpoint_with_the_highest_quadratic_kappa(
 
 
 @pytest.mark.slow
-def test_the_curves_go_to_tensorboard_and_a_plot(recipe, tiny_encoder, capsys, monkeypatch) -> None:
+def test_the_curves_go_to_tensorboard_and_a_plot(trained, capsys, monkeypatch) -> None:
     events = pytest.importorskip(
         "tensorboard.backend.event_processing.event_accumulator",
         reason="tensorboard is not installed; pip install 'medjudge[tensorboard]'",
     )
-    folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+    folder = trained("ordinal")
     (file,) = (folder / "training" / "tensorboard").iterdir()
     recorded = events.EventAccumulator(str(file)).Reload()
     losses = [(point.step, point.value) for point in recorded.Scalars("train/loss")]
@@ -78,9 +74,9 @@ def test_the_curves_go_to_tensorboard_and_a_plot(recipe, tiny_encoder, capsys, m
 
 
 @pytest.mark.slow
-def test_curves_that_nothing_can_draw_are_said_to_be_missing(recipe, tiny_encoder, capsys, monkeypatch) -> None:
+def test_curves_that_nothing_can_draw_are_said_to_be_missing(trained, capsys, monkeypatch) -> None:
     monkeypatch.setattr(progress_module, "find_spec", lambda name: None)
-    folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+    folder = trained("ordinal")
     printed = capsys.readouterr().err
     assert "no curves for TensorBoard: it is not installed (pip install tensorboard)" in printed
     assert "no training/curves.svg: matplotlib is not installed" in printed
@@ -93,8 +89,8 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_off_a_terminal_each_evaluation_is_one_line(recipe, tiny_encoder, capsys) -> None:
-    train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+def test_off_a_terminal_each_evaluation_is_one_line(trained, capsys) -> None:
+    trained("ordinal")
     output = capsys.readouterr()
     assert "{'" not in output.out + output.err
     lines = [line for line in output.err.splitlines() if line.startswith("training: ")]
@@ -105,10 +101,10 @@ def test_off_a_terminal_each_evaluation_is_one_line(recipe, tiny_encoder, capsys
         assert re.match(rf"training: {step} of 4 steps, \S+ left, {shown}", line), lines
 
 
-def test_on_a_terminal_there_is_one_live_line(recipe, tiny_encoder, monkeypatch) -> None:
+def test_on_a_terminal_there_is_one_live_line(trained, monkeypatch) -> None:
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
-    train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+    trained("ordinal")
     shown = screen.getvalue()
     bars = [part for part in re.split(r"[\r\n]", shown) if part.startswith("training:")]
     assert re.search(r"training: 100%.*loss \d\.\d+, validation loss \d\.\d+, agreement \d\.\d+", bars[-1]), bars
@@ -116,7 +112,7 @@ def test_on_a_terminal_there_is_one_live_line(recipe, tiny_encoder, monkeypatch)
 
 
 @pytest.mark.parametrize(("step", "kept"), [(1, "nothing is kept"), (3, "checkpoint-2 is kept; the same command with")])
-def test_ctrl_c_says_what_is_kept(step, kept, recipe, tiny_encoder, stopped, capsys) -> None:
+def test_ctrl_c_says_what_is_kept(trained, step, kept, stopped, capsys) -> None:
     with stopped(step=step), pytest.raises(KeyboardInterrupt):
-        train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, load_best_model_at_end=False)))
+        trained("ordinal", load_best_model_at_end=False)
     assert kept in capsys.readouterr().err

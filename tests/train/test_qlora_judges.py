@@ -10,7 +10,6 @@ from recipe_runs import score_logits
 from safetensors.torch import load_file
 from scipy.special import log_softmax
 from tiny_models import build_generative_judge
-from train_judge import main as train_judge
 from transformers.trainer_utils import EvalLoopOutput
 from trl import ModelConfig
 
@@ -22,7 +21,6 @@ from medjudge.models.quantization import Quantization
 from medjudge.models.tree_attention import TREE_ATTENTION
 from medjudge.records import TrainingLine
 from medjudge.train.adapters import quantization_of, starting_card
-from medjudge.train.arguments import parse_arguments
 from medjudge.train.checkpoints import kept_step
 from medjudge.train.features import read_training_lines
 from medjudge.train.generative import GenerativeTrainer
@@ -32,7 +30,7 @@ CPU = torch.device("cpu")
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("error:.*an autograd kernel was not registered")
-def test_qlora_judge_runs_as_it_was_validated(recipe, tiny_lm, training_files, monkeypatch) -> None:
+def test_qlora_judge_runs_as_it_was_validated(trained, training_files, monkeypatch) -> None:
     pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed; pip install 'medjudge[gpu]'")
     read_in_training: dict[int, np.ndarray] = {}
     trainers: list[GenerativeTrainer] = []
@@ -46,7 +44,7 @@ def test_qlora_judge_runs_as_it_was_validated(recipe, tiny_lm, training_files, m
 
     monkeypatch.setattr(GenerativeTrainer, "evaluation_loop", evaluation_loop)
     options = {"load_in_4bit": True, "use_bnb_nested_quant": True, "dtype": "bfloat16", "gradient_checkpointing": True}
-    folder = train_judge(*parse_arguments(recipe("generative", tiny_lm, **options, packing=True, max_steps=8)))
+    folder = trained("generative", **options, packing=True, max_steps=8)
     trained = trainers[-1].model
     quantised = {type(module.base_layer).__name__ for module in trained.modules() if hasattr(module, "base_layer")}
     assert quantised == {"Linear4bit"}

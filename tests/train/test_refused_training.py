@@ -24,10 +24,8 @@ from medjudge.train.features import read_training_lines
         ),
     ],
 )
-def test_wrong_input_ends_before_a_judge_is_begun(
-    options, message, recipe, tiny_encoder, training_files, tmp_path, capsys
-) -> None:
-    arguments = recipe("ordinal", tiny_encoder, **options)
+def test_wrong_input_ends_before_a_judge_is_begun(options, message, recipe, training_files, tmp_path, capsys) -> None:
+    arguments = recipe("ordinal", **options)
     folder = tmp_path / "judges" / "ordinal"
     assert refused(arguments, capsys, message)
     assert not folder.exists()
@@ -37,14 +35,12 @@ def test_wrong_input_ends_before_a_judge_is_begun(
     assert [path.name for path in folder.rglob("*")] == ["notes.txt"]
 
 
-def test_lines_that_teach_nothing_are_refused(recipe, tiny_encoder, training_files, capsys) -> None:
+def test_lines_that_teach_nothing_are_refused(recipe, training_files, capsys) -> None:
     changed(training_files[0], lambda _, line: line.update(level=2, probabilities=[0, 1, 0, 0, 0]))
-    assert refused(
-        recipe("ordinal", tiny_encoder), capsys, "train.jsonl: every line has level 2, which teaches nothing"
-    )
+    assert refused(recipe("ordinal"), capsys, "train.jsonl: every line has level 2, which teaches nothing")
 
 
-def test_no_question_stands_on_both_sides(recipe, tiny_encoder, training_files, capsys) -> None:
+def test_no_question_stands_on_both_sides(recipe, training_files, capsys) -> None:
     held_out = read_training_lines(training_files[1])[0].question
 
     def another_conversation(number: int, line: dict) -> None:
@@ -56,5 +52,5 @@ def test_no_question_stands_on_both_sides(recipe, tiny_encoder, training_files, 
     kept = training_files[0].read_text()
     for change in (another_conversation, made_from_it):
         changed(training_files[0], change)
-        assert refused(recipe("ordinal", tiny_encoder), capsys, "1 questions stand in the training and in the")
+        assert refused(recipe("ordinal"), capsys, "1 questions stand in the training and in the")
         training_files[0].write_text(kept)

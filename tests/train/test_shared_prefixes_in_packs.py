@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from datasets import Dataset
-from recipe_runs import changed, config_file, encoded_lines, generative_trainer_of, gradients_of, moved
-from train_judge import main as train_judge
+from recipe_runs import changed, config_file, encoded_lines, generative_trainer_of, gradients_of, moved, train
 
 from medjudge.errors import InputError
 from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.records import TrainingLine
-from medjudge.train.arguments import parse_arguments
 from medjudge.train.features import read_training_lines
 from medjudge.train.generative import collate
 from medjudge.train.packs import require_separate_branches, tree_packed, tree_packs
@@ -95,11 +93,11 @@ def test_packs_for_training_hold_few_answers_to_one_question() -> None:
 
 
 @pytest.mark.slow
-def test_a_judge_is_trained_and_planned_with_shared_prefixes(recipe, tiny_lm, training_files, tmp_path) -> None:
+def test_a_judge_is_trained_and_planned_with_shared_prefixes(recipe, training_files, tmp_path) -> None:
     changed(training_files[0], lambda number, line: line["answer"].update(text=f"It is {number} mg. " * 8))
     options = {"packing": True, "share_prefixes": True, "per_device_train_batch_size": 1, "use_cpu": True}
-    arguments = recipe("generative", tiny_lm, **options, max_steps=2, output_dir=tmp_path / "judge")
-    folder = train_judge(*parse_arguments(arguments))
+    arguments = recipe("generative", **options, max_steps=2, output_dir=tmp_path / "judge")
+    folder = train(arguments)
     assert (folder / "adapter_model.safetensors").exists()
     config = config_file(tmp_path, arguments)
     for_gpu = ("--max_length", "4096", "--use_cpu", "false")

@@ -6,31 +6,31 @@ from pathlib import Path
 
 import pytest
 import torch
-from recipe_runs import changed, refused, write_lines
+from recipe_runs import changed, refused, train, write_lines
 from safetensors.torch import load_file, save_file
 from tiny_models import build_generative_judge
-from train_judge import main as train_judge
 
 from medjudge.distill.training_set import people_last
 from medjudge.files import file_sha256
 from medjudge.judge.folder import read_card
-from medjudge.train.arguments import parse_arguments
 from medjudge.train.features import question_ids, read_training_lines
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
-def test_a_judge_goes_on_from_another_one(kind, recipe, tiny_lm, tiny_encoder, training_files, tmp_path) -> None:
+def test_a_judge_goes_on_from_another_one(
+    kind, trained, recipe, tiny_lm, tiny_encoder, training_files, tmp_path
+) -> None:
     """Trained no further (learning rate 0), it has the other's adapter and head, whatever LoRA shape is asked for."""
     base = tiny_encoder if kind == "ordinal" else tiny_lm
-    first = train_judge(*parse_arguments(recipe(kind, base)))
+    first = trained(kind)
     other = tmp_path / "other.jsonl"
     other.write_text(training_files[0].read_text())
     changed(other, lambda _, line: line["question"].update(id=f"other-{line['question']['id']}"))
     options = {"start_from": first, "learning_rate": 0.0, "lora_r": 7, "upper_layers": 1}
-    arguments = recipe(kind, base, **options, output_dir=tmp_path / "second", train_file=other)
+    arguments = recipe(kind, **options, output_dir=tmp_path / "second", train_file=other)
     place = arguments.index("--model_name_or_path")
-    second = train_judge(*parse_arguments([*arguments[:place], *arguments[place + 2 :]]))
+    second = train([*arguments[:place], *arguments[place + 2 :]])
     for path in first.glob("*.safetensors"):
         tensors, two = load_file(path), load_file(second / path.name)
         assert tensors.keys() == two.keys()
@@ -44,9 +44,7 @@ def test_a_judge_goes_on_from_another_one(kind, recipe, tiny_lm, tiny_encoder, t
 
 
 @pytest.mark.slow
-def test_people_last_goes_on_from_the_judge_that_learned_from_the_teacher(
-    recipe, tiny_encoder, training_files, tmp_path
-) -> None:
+def test_people_last_goes_on_from_the_judge_that_learned_from_the_teacher(trained, training_files, tmp_path) -> None:
     changed(training_files[0], lambda number, line: line.update(source="teacher" if number % 2 else "physician"))
     lines = read_training_lines(training_files[0])
     stages, folders = people_last(lines, seed=0), []
@@ -55,7 +53,7 @@ def test_people_last_goes_on_from_the_judge_that_learned_from_the_teacher(
         options = {"train_file": tmp_path / f"{name}.jsonl", "output_dir": tmp_path / name}
         if folders:
             options |= {"start_from": folders[0], "learning_rate": 1e-3}
-        folders.append(train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, **options))))
+        folders.append(trained("ordinal", **options))
     first, last = [read_card(folder) for folder in folders]
     assert (first.training["sources"], last.training["sources"]) == (["teacher"], ["physician", "teacher"])
     assert last.training["started_from"] == str(folders[0])
@@ -76,9 +74,8 @@ def _few_tensors(path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
-def test_a_damaged_judge_is_no_start(kind, recipe, tiny_encoder, tiny_lm, tmp_path, capsys) -> None:
-    base = tiny_encoder if kind == "ordinal" else tiny_lm
-    first = train_judge(*parse_arguments(recipe(kind, base, max_steps=1, eval_strategy="no", save_strategy="no")))
+def test_a_damaged_judge_is_no_start(kind, trained, recipe, tmp_path, capsys) -> None:
+    first = trained(kind, max_steps=1, eval_strategy="no", save_strategy="no")
     options = {"start_from": first, "output_dir": tmp_path / "second"}
     damages: list[tuple[str, Callable[[Path], None], str]] = [
         ("adapter_config.json", _cut, "adapter_config.json: not valid JSON"),
@@ -93,18 +90,18 @@ def test_a_damaged_judge_is_no_start(kind, recipe, tiny_encoder, tiny_lm, tmp_pa
     for name, damage, message in damages:
         whole = (first / name).read_bytes()
         damage(first / name)
-        assert refused(recipe(kind, base, **options), capsys, message)
+        assert refused(recipe(kind, **options), capsys, message)
         (first / name).write_bytes(whole)
     assert not (tmp_path / "second").exists()
 
 
 @pytest.mark.slow
-def test_files_of_one_name_are_both_recorded(recipe, tiny_encoder, training_files, tmp_path) -> None:
-    first = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+def test_files_of_one_name_are_both_recorded(trained, recipe, training_files, tmp_path) -> None:
+    first = trained("ordinal")
     hashes = [file_sha256(path) for path in training_files]
     changed(training_files[0], lambda _, line: line.update(weight=0.5))
-    arguments = recipe("ordinal", tiny_encoder, start_from=first, output_dir=tmp_path / "second")
-    assert read_card(train_judge(*parse_arguments(arguments))).trained_on.files == {
+    arguments = recipe("ordinal", start_from=first, output_dir=tmp_path / "second")
+    assert read_card(train(arguments)).trained_on.files == {
         "ordinal/train.jsonl": hashes[0],
         "train.jsonl": file_sha256(training_files[0]),
         "validation.jsonl": hashes[1],
@@ -112,23 +109,23 @@ def test_files_of_one_name_are_both_recorded(recipe, tiny_encoder, training_file
 
 
 @pytest.mark.slow
-def test_the_judge_of_the_package_is_a_start_by_its_name(recipe, tiny_encoder, tmp_path, monkeypatch) -> None:
-    first = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+def test_the_judge_of_the_package_is_a_start_by_its_name(trained, tmp_path, monkeypatch) -> None:
+    first = trained("ordinal")
     monkeypatch.setattr("medjudge.train.arguments.built_in_folder", lambda: first)
     options = {"start_from": "built-in", "learning_rate": 0.0, "output_dir": tmp_path / "second"}
-    second = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, **options)))
+    second = trained("ordinal", **options)
     assert read_card(second).training["started_from"] == "built-in"
     before, after = load_file(first / "head.safetensors"), load_file(second / "head.safetensors")
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
 @pytest.mark.slow
-def test_a_judge_of_another_kind_or_base_is_no_start(recipe, tiny_encoder, tiny_lm, tmp_path, capsys) -> None:
-    first = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+def test_a_judge_of_another_kind_or_base_is_no_start(trained, recipe, tiny_encoder, tiny_lm, tmp_path, capsys) -> None:
+    first = trained("ordinal")
     options = {"start_from": first, "output_dir": tmp_path / "second"}
-    assert refused(recipe("generative", tiny_lm, **options), capsys, "a judge of kind ordinal, and kind is generative")
+    assert refused(recipe("generative", **options), capsys, "a judge of kind ordinal, and kind is generative")
     assert refused(recipe("ordinal", tiny_lm, **options), capsys, f"its base model is {tiny_encoder}, and")
     judge = build_generative_judge(tmp_path / "score-first", tiny_lm)
-    arguments = recipe("generative", tiny_lm, start_from=judge, style="brief", output_dir=tmp_path / "second")
+    arguments = recipe("generative", start_from=judge, style="brief", output_dir=tmp_path / "second")
     assert refused(arguments, capsys, "trained in style score-first; set style score-first")
     assert not (tmp_path / "second").exists()

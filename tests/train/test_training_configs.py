@@ -8,8 +8,7 @@ import torch
 import yaml
 from accelerate.commands.launch import _validate_launch_command, launch_command_parser
 from accelerate.utils.launch import prepare_simple_launcher_cmd_env
-from recipe_runs import REPOSITORY, run_recipe
-from train_judge import main as train_judge
+from recipe_runs import REPOSITORY, run_recipe, train
 from transformers import TrainerControl, TrainerState
 from trl import ModelConfig, SFTConfig
 
@@ -97,7 +96,7 @@ def test_a_config_that_is_wrong_ends_in_one_line(text, message, tmp_path, capsys
 def test_a_config_for_a_gpu_is_refused_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(InputError, match="use_cpu"):
-        train_judge(*parse_arguments(["--config", str(REPOSITORY / "configs" / "judges" / "qwen3-1.7b-lora.yaml")]))
+        train(["--config", str(REPOSITORY / "configs" / "judges" / "qwen3-1.7b-lora.yaml")])
 
 
 def test_all_shipped_configs_parse() -> None:
