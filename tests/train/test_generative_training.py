@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -152,28 +151,3 @@ def test_every_kind_of_lora_trains_saves_loads_and_judges_as_it_was_trained(
     ]
     assert loaded == pytest.approx(trained, abs=0.15)  # bfloat16 in one, float32 in the other
     assert np.abs(loaded - fresh).max() > 0.5
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"lora_target_modules": "no_such_layer"}, "lora_target_modules: .*no_such_layer"),
-        ({"lora_target_modules": "lm_head"}, "lora_target_modules: .*lm_head"),
-        ({"style": "reason-first"}, "style"),
-        ({"padding_free": True}, "take packing"),
-        ({"pack_length": 512, "packing": True}, "pack_length .* goes with share_prefixes"),
-        ({"share_prefixes": True}, "share_prefixes is a way to pack lines; set packing true"),
-        ({"share_prefixes": True, "packing": True, "attn_implementation": "sdpa"}, "share_prefixes has its own"),
-        ({"attn_implementation": "flash_attention_2"}, "attn_implementation flash_attention_2"),
-    ],
-)
-def test_options_that_cannot_be_are_named(trained, options, message) -> None:
-    with pytest.raises(InputError, match=message) as caught:
-        trained("generative", **options)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.skipif(find_spec("liger_kernel") is not None, reason="liger-kernel is here")
-def test_liger_kernels_are_asked_for_where_they_are_missing(trained) -> None:
-    with pytest.raises(InputError, match="use_liger_kernel needs liger-kernel"):
-        trained("generative", use_liger_kernel=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from recipe_runs import changed, generative_trainer_of, gradients_of, moved, refused, score_logits
+from recipe_runs import changed, generative_trainer_of, gradients_of, moved, score_logits
 from safetensors.torch import load_file
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig, Qwen2Config, Qwen2ForCausalLM
 
@@ -153,9 +153,3 @@ def test_an_adapter_on_upper_layers_is_loaded_merged_and_is_trained_further(trai
         for one, other in zip(merged.model.layers, plain.model.layers, strict=True)
     ]
     assert same == [True, True, True, False]
-
-
-@pytest.mark.parametrize("count", [0, LAYERS + 1])
-def test_a_model_with_fewer_layers_is_refused(count, base, recipe, capsys) -> None:
-    arguments = recipe("generative", base, upper_layers=count)
-    assert refused(arguments, capsys, f"upper_layers is {count}, and the model has {LAYERS}; take 1 to {LAYERS}")

@@ -93,8 +93,3 @@ def test_a_quantised_judge_is_refused_without_bitsandbytes(tiny_lm, tmp_path, mo
     monkeypatch.setattr("medjudge.models.quantization.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"its base model is quantised \(NF4\), which needs bitsandbytes; pip install"):
         load_judge(folder, "tiny", CPU)
-
-
-def test_a_quantised_base_needs_a_format_for_its_activations() -> None:
-    with pytest.raises(InputError, match="dtype is auto, and load_in_4bit needs bfloat16 or"):
-        quantization_of(ModelConfig(load_in_4bit=True, dtype="auto"))

@@ -1,9 +1,34 @@
 """Options and training lines that are refused before a judge is begun."""
 
+from importlib.util import find_spec
+
 import pytest
 from recipe_runs import changed, refused
 
 from medjudge.train.features import read_training_lines
+
+OF_GENERATIVE = [
+    ({"lora_target_modules": "lm_head"}, "lora_target_modules: "),
+    ({"style": "reason-first"}, "style"),
+    ({"padding_free": True}, "take packing"),
+    ({"pack_length": 512, "packing": True}, "goes with share_prefixes"),
+    ({"share_prefixes": True}, "share_prefixes is a way to pack lines; set packing true"),
+    ({"share_prefixes": True, "packing": True, "attn_implementation": "sdpa"}, "share_prefixes has its own"),
+    ({"attn_implementation": "flash_attention_2"}, "attn_implementation flash_attention_2"),
+    ({"load_in_4bit": True, "dtype": "auto"}, "dtype is auto, and load_in_4bit needs bfloat16 or"),
+    ({"upper_layers": 0}, "upper_layers is 0, and the model has 2; take 1 to 2"),
+    ({"upper_layers": 3}, "upper_layers is 3, and the model has 2; take 1 to 2"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), OF_GENERATIVE)
+def test_options_of_a_generative_judge_that_cannot_be_are_named(options, message, recipe, capsys) -> None:
+    assert refused(recipe("generative", **options), capsys, message)
+
+
+@pytest.mark.skipif(find_spec("liger_kernel") is not None, reason="liger-kernel is here")
+def test_liger_kernels_are_asked_for_where_they_are_missing(recipe, capsys) -> None:
+    assert refused(recipe("generative", use_liger_kernel=True), capsys, "use_liger_kernel needs liger-kernel")
 
 
 @pytest.mark.parametrize(
@@ -33,6 +58,12 @@ def test_wrong_input_ends_before_a_judge_is_begun(options, message, recipe, trai
     (folder / "notes.txt").write_text("mine")
     assert refused(arguments, capsys, message)
     assert [path.name for path in folder.rglob("*")] == ["notes.txt"]
+
+
+def test_a_judge_is_never_overwritten(recipe, tmp_path, capsys) -> None:
+    (tmp_path / "judges" / "ordinal").mkdir(parents=True)
+    (tmp_path / "judges" / "ordinal" / "judge.json").touch()
+    assert refused(recipe("ordinal"), capsys, "holds a judge already")
 
 
 def test_lines_that_teach_nothing_are_refused(recipe, training_files, capsys) -> None:

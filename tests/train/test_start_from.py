@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from recipe_runs import changed, refused, train, write_lines
+from recipe_runs import changed, refused, train
 from safetensors.torch import load_file, save_file
 from tiny_models import build_generative_judge
 
-from medjudge.distill.training_set import people_last
 from medjudge.files import file_sha256
 from medjudge.judge.folder import read_card
-from medjudge.train.features import question_ids, read_training_lines
 
 
 @pytest.mark.slow
@@ -41,23 +39,6 @@ def test_a_judge_goes_on_from_another_one(
     assert after.trained_on.files == {**before.trained_on.files, "other.jsonl": file_sha256(other)}
     assert (after.base_model, after.training["lora_r"]) == (str(base), 4)
     assert f"continued from `{first}`" in (second / "README.md").read_text()
-
-
-@pytest.mark.slow
-def test_people_last_goes_on_from_the_judge_that_learned_from_the_teacher(trained, training_files, tmp_path) -> None:
-    changed(training_files[0], lambda number, line: line.update(source="teacher" if number % 2 else "physician"))
-    lines = read_training_lines(training_files[0])
-    stages, folders = people_last(lines, seed=0), []
-    for name, part in zip(("teacher-first", "people-last"), stages[:2], strict=True):
-        write_lines(tmp_path / f"{name}.jsonl", part)
-        options = {"train_file": tmp_path / f"{name}.jsonl", "output_dir": tmp_path / name}
-        if folders:
-            options |= {"start_from": folders[0], "learning_rate": 1e-3}
-        folders.append(trained("ordinal", **options))
-    first, last = [read_card(folder) for folder in folders]
-    assert (first.training["sources"], last.training["sources"]) == (["teacher"], ["physician", "teacher"])
-    assert last.training["started_from"] == str(folders[0])
-    assert set(last.trained_on.question_ids) == question_ids(lines)
 
 
 def _cut(path: Path) -> None:
@@ -106,17 +87,6 @@ def test_files_of_one_name_are_both_recorded(trained, recipe, training_files, tm
         "train.jsonl": file_sha256(training_files[0]),
         "validation.jsonl": hashes[1],
     }
-
-
-@pytest.mark.slow
-def test_the_judge_of_the_package_is_a_start_by_its_name(trained, tmp_path, monkeypatch) -> None:
-    first = trained("ordinal")
-    monkeypatch.setattr("medjudge.train.arguments.built_in_folder", lambda: first)
-    options = {"start_from": "built-in", "learning_rate": 0.0, "output_dir": tmp_path / "second"}
-    second = trained("ordinal", **options)
-    assert read_card(second).training["started_from"] == "built-in"
-    before, after = load_file(first / "head.safetensors"), load_file(second / "head.safetensors")
-    assert all(torch.equal(before[name], after[name]) for name in before)
 
 
 @pytest.mark.slow

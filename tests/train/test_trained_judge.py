@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from recipe_runs import changed, good_or_bad, train
+from recipe_runs import changed, good_or_bad
 from safetensors.torch import load_file, save_file
 from transformers import Trainer
 
@@ -116,11 +116,3 @@ def test_corrupt_weights_are_named_when_a_judge_is_loaded(trained) -> None:
     (folder / "head.safetensors").unlink()
     with pytest.raises(InputError, match=r"head.safetensors is missing"):
         load_judge(folder, "tiny", CPU)
-
-
-@pytest.mark.slow
-def test_a_judge_is_never_overwritten(recipe) -> None:
-    arguments = recipe("ordinal")
-    train(arguments)
-    with pytest.raises(InputError, match="holds a judge already"):
-        train(arguments)

@@ -1,6 +1,7 @@
 """The configs and options of training runs: those that ship, wrong ones, and those for machines with GPUs."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,6 @@ def config(path: Path, **options: object) -> str:
     ("kind", "name", "value"),
     [
         ("ordinal", "style", "score-first"),  # the default, and yet of no effect
-        ("ordinal", "packing", True),
         ("ordinal", "load_in_4bit", True),
         ("generative", "windows", 2),
     ],
@@ -45,15 +45,6 @@ def test_an_option_of_another_kind_is_refused_in_one_line(kind, name, value, tmp
         with pytest.raises(InputError) as caught:
             parse_arguments(["--config", plain, *words])
         assert str(caught.value) == message
-
-
-def test_options_of_the_kind_are_read(tmp_path) -> None:
-    ordinal = parse_arguments(["--config", config(tmp_path / "a.yaml", kind="ordinal", points_weight=0.5, windows=2)])
-    assert (ordinal.judge.points_weight, ordinal.judge.windows) == (0.5, 2)
-    options = {"style": "brief", "packing": True, "score_loss_weight": 0.5, "dtype": "bfloat16"}
-    generative = parse_arguments(["--config", config(tmp_path / "b.yaml", kind="generative", **options)])
-    assert (generative.judge.style, generative.judge.score_loss_weight) == ("brief", 0.5)
-    assert (generative.training.packing, generative.model.dtype) == (True, "bfloat16")
 
 
 @pytest.mark.parametrize(
@@ -135,13 +126,29 @@ def test_the_accelerate_and_deepspeed_configs_load() -> None:
             assert DeepSpeedPlugin(hf_ds_config=str(path)).zero_stage == stage
 
 
-def test_one_process_with_several_gpus_is_refused(tmp_path: Path) -> None:
-    judge = JudgeArguments("ordinal", "train.jsonl", "validation.jsonl")
-    training = SFTConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False)
-    options = ModelConfig(model_name_or_path="some/model")
-    require_possible(judge, options, training, tmp_path, None)
-    training._n_gpu = 2  # as transformers counts them, before it wraps the model in nn.DataParallel
-    with pytest.raises(InputError, match=r"this one sees 2; .*`accelerate launch .*multi-gpu.*CUDA_VISIBLE"):
+@pytest.mark.parametrize(
+    ("kind", "zero3", "gpus", "of_model", "of_training", "message"),
+    [
+        ("ordinal", False, 1, {}, {}, None),
+        ("generative", True, 1, {}, {}, None),
+        ("ordinal", False, 2, {}, {}, r"this one sees 2; .*`accelerate launch .*multi-gpu.*CUDA_VISIBLE"),
+        ("ordinal", True, 1, {}, {}, "too small to be worth ZeRO-3"),
+        ("generative", True, 1, {}, {"packing": True}, "packing cannot be tried out under ZeRO-3"),
+        (
+            *("generative", True, 1, {"load_in_4bit": True}, {}),
+            r"ZeRO-3 cannot share out a quantised model; launch with zero2\.yaml",
+        ),
+    ],
+)
+def test_what_the_processes_cannot_train_is_refused(
+    kind, zero3, gpus, of_model, of_training, message, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr("medjudge.train.checks.is_deepspeed_zero3_enabled", lambda: zero3)
+    judge = JudgeArguments(kind, "train.jsonl", "validation.jsonl")
+    training = SFTConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False, **of_training)
+    training._n_gpu = gpus  # as transformers counts them, before it wraps the model in nn.DataParallel
+    options = ModelConfig(model_name_or_path="some/model", **of_model)
+    with nullcontext() if message is None else pytest.raises(InputError, match=message):
         require_possible(judge, options, training, tmp_path, None)
 
 
@@ -166,13 +173,3 @@ def test_few_optimizer_steps_are_warned_of_unless_chosen(steps, chosen, warned, 
     training = SFTConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False, max_steps=chosen)
     Watch().on_train_begin(training, TrainerState(max_steps=steps), TrainerControl())
     assert ("training takes 20 optimizer steps" in capsys.readouterr().err) == warned
-
-
-def test_zero3_with_a_quantised_model_is_refused(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("medjudge.train.checks.is_deepspeed_zero3_enabled", lambda: True)
-    judge = JudgeArguments("generative", "train.jsonl", "validation.jsonl")
-    training = SFTConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False)
-    require_possible(judge, ModelConfig(model_name_or_path="some/model"), training, tmp_path, None)
-    options = ModelConfig(model_name_or_path="some/model", load_in_4bit=True)
-    with pytest.raises(InputError, match=r"ZeRO-3 cannot share out a quantised model; launch with zero2\.yaml"):
-        require_possible(judge, options, training, tmp_path, None)
