@@ -72,12 +72,9 @@ def test_conversations_stay_whole_and_carry_their_earlier_turns(pieces, physicia
     questions, answers = pieces
     scores = [physician_score(question_id=question.id) for question in questions]
     training_set = build(questions, answers, [], scores, 0.34, 1)
-    train, validation = [
-        {line.question.group for line in side} for side in (training_set.train, training_set.validation)
-    ]
-    assert train
-    assert validation
-    assert not train & validation
+    groups_of = [{line.question.group for line in side} for side in training_set[:2]]
+    assert all(groups_of)
+    assert not groups_of[0] & groups_of[1]
     assert lines_by_id(training_set)["q5"].earlier == ["prompt 4"]
 
 
@@ -88,12 +85,15 @@ def test_unscored_judgments_teach_nothing_and_are_counted(pieces) -> None:
     assert training_set.summary["unscored_judgments"] == 1
 
 
-def test_scores_of_unknown_answers_and_nothing_at_all_are_refused(pieces, physician_score) -> None:
-    questions, answers = pieces
-    with pytest.raises(InputError, match="belongs to no answer: question q0, model other"):
-        build(questions, answers, [], [physician_score(question_id="q0", model="other")], 0.3, 0)
-    with pytest.raises(InputError, match="nothing to distil"):
-        build(questions, answers, [], [], 0.3, 0)
+def test_scores_that_cannot_be_and_nothing_at_all_are_refused(pieces, physician_score) -> None:
+    twice = [physician_score(question_id="q3", score=level) for level in (2, 2, 4)]
+    for scores, message in (
+        ([physician_score(question_id="q0", model="other")], "belongs to no answer: question q0, model other"),
+        (twice, "rater dr gave the answer of m to q3, sample 0, level 2 and level 4"),
+        ([], "nothing to distil"),
+    ):
+        with pytest.raises(InputError, match=message):
+            build(*pieces, [], scores, 0.3, 0)
 
 
 @pytest.fixture
@@ -113,9 +113,8 @@ def lenient(question, answer, physician_score):
 
 def test_a_teacher_is_calibrated_before_it_is_copied(lenient) -> None:
     *sources, truth = lenient
-    training_set = build(*sources, 0.2, 0)
     copied = build(*sources, 0.2, 0, calibrate=False)
-    taught = {name: line for name, line in lines_by_id(training_set).items() if line.source == "teacher"}
+    taught = {name: line for name, line in lines_by_id(build(*sources, 0.2, 0)).items() if line.source == "teacher"}
     assert len(taught) == 100
     # A 5 of this teacher can be a 4 or a 5; all below it is one too high.
     assert all(line.level == truth[name] for name, line in taught.items() if truth[name] < 4)
@@ -171,23 +170,13 @@ def test_constructed_levels_give_way_to_physicians_and_are_no_raters(pieces, phy
     assert training_set.summary["raters"] == {"dr": 1}
 
 
-def test_a_rater_who_says_two_things_is_refused(pieces, physician_score) -> None:
-    questions, answers = pieces
-    scores = [physician_score(question_id="q3", score=level) for level in (2, 2, 4)]
-    with pytest.raises(InputError, match="rater dr gave the answer of m to q3, sample 0, level 2 and level 4"):
-        build(questions, answers, [], scores, 0.2, 0)
-
-
 def test_every_line_carries_the_weight_of_its_source(pieces, physician_score) -> None:
     questions, answers = pieces
     judgments = [judged(question.id, 4) for question in questions]
     scores = [physician_score(question_id="q3", score=2)]
     training_set = build(questions, answers, judgments, scores, 0.2, 0, weights=WEIGHTS | {"teacher": 0.25})
-    assert {line.source: line.weight for line in lines_by_id(training_set).values()} == {
-        "physician": 3,
-        "teacher": 0.25,
-    }
-    assert training_set.summary["weights"] == {"physician": 3, "teacher": 0.25}
+    weights = {line.source: line.weight for line in lines_by_id(training_set).values()}
+    assert weights == training_set.summary["weights"] == {"physician": 3, "teacher": 0.25}
 
 
 def test_synthetic_answers_come_from_the_training_side_only(question, answer, physician_score) -> None:
@@ -213,11 +202,9 @@ def test_synthetic_answers_come_from_the_training_side_only(question, answer, ph
     assert all(line.probabilities[line.level - 1] == 1 for line in synthetic)
     # With nothing scored there are two sides all the same.
     alone = build(questions, [], [], [], 0.3, 0, synthetic=25)
-    groups = [{line.question.group for line in side} for side in (alone.train, alone.validation)]
-    assert groups[0]
-    assert groups[1]
-    texts = {name for line in alone.train for name in (line.question.id, *line.made_from)}
-    assert not texts & {name for line in alone.validation for name in (line.question.id, *line.made_from)}
+    texts = [{name for line in side for name in (line.question.id, *line.made_from)} for side in alone[:2]]
+    assert all(texts)
+    assert not texts[0] & texts[1]
     with pytest.raises(InputError, match="no question to train on has a reference"):
         build([question(id=f"q{n}") for n in range(9)], [], [], [], 0.3, 0, synthetic=5)
     taken = [answer(question_id="q1", model="synthetic")]
@@ -228,19 +215,13 @@ def test_synthetic_answers_come_from_the_training_side_only(question, answer, ph
 @pytest.fixture
 def lines_of(question, answer):
     def of(**counts: int) -> list[TrainingLine]:
+        names = [(source, f"{source}-{number}") for source, count in counts.items() for number in range(count)]
+        fixed = {"earlier": [], "level": 3, "probabilities": [0, 0, 1, 0, 0], "weight": 3}
         return [
             TrainingLine(
-                question=question(id=f"{source}-{number}", prompt=f"{source} {number}"),
-                earlier=[],
-                answer=answer(question_id=f"{source}-{number}", text="Rest."),
-                level=3,
-                probabilities=[0, 0, 1, 0, 0],
-                source=source,
-                scored_by=[source],
-                weight=3 if source == "physician" else 1,
+                question=question(id=name), answer=answer(question_id=name), source=source, scored_by=[source], **fixed
             )
-            for source, count in counts.items()
-            for number in range(count)
+            for source, name in names
         ]
 
     return of
@@ -261,8 +242,9 @@ def test_the_last_stage_is_people_with_three_tenths_of_the_teacher(lines_of) -> 
     assert people_last(train, 0) == stages != people_last(train, 1)
 
 
-def test_both_must_have_scored(lines_of) -> None:
-    with pytest.raises(InputError, match="no answer to train on has a physicians' score"):
-        people_last(lines_of(teacher=5, synthetic=5), 0)
-    with pytest.raises(InputError, match="no answer to train on has a teacher's judgment"):
-        people_last(lines_of(physician=5), 0)
+@pytest.mark.parametrize(
+    ("of", "missing"), [({"teacher": 5, "synthetic": 5}, "physicians' score"), ({"physician": 5}, "teacher's judgment")]
+)
+def test_both_must_have_scored(of, missing, lines_of) -> None:
+    with pytest.raises(InputError, match=f"no answer to train on has a {missing}"):
+        people_last(lines_of(**of), 0)
