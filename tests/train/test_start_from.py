@@ -10,8 +10,9 @@ from recipe_runs import changed, refused, train
 from safetensors.torch import load_file, save_file
 from tiny_models import build_generative_judge
 
+from medjudge.errors import InputError
 from medjudge.files import file_sha256
-from medjudge.judge.folder import read_card
+from medjudge.judge.folder import load_judge, read_card
 
 
 @pytest.mark.slow
@@ -41,38 +42,51 @@ def test_a_judge_goes_on_from_another_one(
     assert f"continued from `{first}`" in (second / "README.md").read_text()
 
 
-def _cut(path: Path) -> None:
+def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-def _without_rank(path: Path) -> None:
+def without_rank(path: Path) -> None:
     path.write_text(json.dumps({name: value for name, value in json.loads(path.read_text()).items() if name != "r"}))
 
 
-def _few_tensors(path: Path) -> None:
+def few_tensors(path: Path) -> None:
     save_file(dict(list(load_file(path).items())[:1]), path)
+
+
+def no_number(path: Path) -> None:
+    tensors = load_file(path)
+    save_file({**tensors, "slope": tensors["slope"] * float("nan")}, path)
+
+
+ADAPTER, CONFIG, HEAD = "adapter_model.safetensors", "adapter_config.json", "head.safetensors"
+DAMAGES: list[tuple[str, Callable[[Path], object], str]] = [
+    (CONFIG, cut, "adapter_config.json: not valid JSON"),
+    (CONFIG, lambda path: path.write_text("[]"), "adapter_config.json: Input should be an object"),
+    (CONFIG, without_rank, "adapter_config.json: r: Field required"),
+    (ADAPTER, cut, "adapter_model.safetensors: Error while deserializing"),
+    (ADAPTER, lambda path: save_file({}, path), "has ranks up to 0"),
+    (ADAPTER, few_tensors, "does not hold the tensors"),
+    (HEAD, cut, "are corrupt"),
+    (HEAD, few_tensors, "are corrupt"),
+    (HEAD, no_number, "not finite"),
+    (HEAD, Path.unlink, "head.safetensors is missing"),
+]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
-def test_a_damaged_judge_is_no_start(kind, trained, recipe, tmp_path, capsys) -> None:
+def test_a_damaged_judge_neither_judges_nor_is_a_start(kind, trained, recipe, tmp_path, capsys) -> None:
     first = trained(kind, max_steps=1, eval_strategy="no", save_strategy="no")
-    options = {"start_from": first, "output_dir": tmp_path / "second"}
-    damages: list[tuple[str, Callable[[Path], None], str]] = [
-        ("adapter_config.json", _cut, "adapter_config.json: not valid JSON"),
-        ("adapter_config.json", lambda path: path.write_text("[]"), "adapter_config.json: Input should be an object"),
-        ("adapter_config.json", _without_rank, "adapter_config.json: r: Field required"),
-        ("adapter_model.safetensors", _cut, "adapter_model.safetensors: Error while deserializing"),
-        ("adapter_model.safetensors", _few_tensors, "does not hold the tensors"),
-    ]
-    if kind == "ordinal":
-        damages += [("head.safetensors", _cut, "are corrupt"), ("head.safetensors", _few_tensors, "are corrupt")]
-        damages += [("head.safetensors", Path.unlink, "head.safetensors is missing")]
-    for name, damage, message in damages:
-        whole = (first / name).read_bytes()
-        damage(first / name)
-        assert refused(recipe(kind, **options), capsys, message)
-        (first / name).write_bytes(whole)
+    for name, damage, message in DAMAGES:
+        if (first / name).exists():
+            whole = (first / name).read_bytes()
+            damage(first / name)
+            assert refused(recipe(kind, start_from=first, output_dir=tmp_path / "second"), capsys, message)
+            with pytest.raises(InputError, match=message) as caught:
+                load_judge(first, "tiny", torch.device("cpu"))
+            assert str(first) in str(caught.value)
+            (first / name).write_bytes(whole)
     assert not (tmp_path / "second").exists()
 
 

@@ -61,10 +61,8 @@ def test_a_temperature_changes_no_decision_of_an_ordinal_judge() -> None:
 
 
 def test_too_few_answers_leave_it_at_one() -> None:
-    logits = 5 * np.eye(5)[np.zeros(FEWEST_ANSWERS - 1, int)]
-    calibration = calibrated(
-        logits, np.eye(5)[np.zeros(len(logits), int)], np.ones(len(logits), int), generative_levels
-    )
+    level = np.ones(FEWEST_ANSWERS - 1, int)
+    calibration = calibrated(5 * np.eye(5)[level - 1], np.eye(5)[level - 1], level, generative_levels)
     assert (calibration.temperature, calibration.fitted, calibration.ece_before) == (1.0, False, calibration.ece_after)
 
 
