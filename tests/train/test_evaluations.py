@@ -96,21 +96,11 @@ def test_a_run_that_resumed_after_its_best_evaluation_reads_the_lines_again(
 
 
 @pytest.mark.slow
-def test_the_gain_of_training_is_said_and_written(recipe, tmp_path, capsys) -> None:
-    arguments = recipe("generative")
-    folder = train(arguments)
-    training = read_card(folder).training
-    before, after = training["untuned"], training["validation"]
-    assert (
-        before.keys()
-        == after.keys()
-        == {
-            "eval_loss",
-            "eval_quadratic_kappa",
-            "eval_usable_agreement",
-            "eval_score_mass",
-        }
-    )
+def test_the_gain_of_training_is_said_and_written(trained, tmp_path, capsys) -> None:
+    folder = trained("generative")
+    before, after = (read_card(folder).training[name] for name in ("untuned", "validation"))
+    names = {"eval_loss", "eval_quadratic_kappa", "eval_usable_agreement", "eval_score_mass"}
+    assert before.keys() == after.keys() == names
     assert before["eval_loss"] > after["eval_loss"]
     gain = (
         f"alidation: quadratic kappa {before['eval_quadratic_kappa']:.2f} -> {after['eval_quadratic_kappa']:.2f}, "
@@ -118,10 +108,9 @@ def test_the_gain_of_training_is_said_and_written(recipe, tmp_path, capsys) -> N
     )
     assert f"v{gain} (untuned -> tuned)\n" in capsys.readouterr().err
     assert f"- V{gain} (untuned -> tuned)\n" in (folder / "README.md").read_text()
-    further = recipe("generative", start_from=folder, output_dir=tmp_path / "further")
-    second = train(further)
+    second = trained("generative", start_from=folder, output_dir=tmp_path / "further")
     assert read_card(second).training["untuned"] == pytest.approx(after, abs=1e-3)
     assert "(before -> after)" in capsys.readouterr().err
-    third = train([*arguments, "--output_dir", f"{folder}-2", "--eval_on_start", "false"])
+    third = trained("generative", output_dir=tmp_path / "third", eval_on_start=False)
     assert read_card(third).training["untuned"] is None
     assert "->" not in (third / "README.md").read_text()

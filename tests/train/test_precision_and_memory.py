@@ -7,7 +7,6 @@ import sys
 import numpy as np
 import pytest
 import torch
-from recipe_runs import train
 
 from medjudge.judge.folder import read_card
 from medjudge.models.hardware import cpu_has_bf16
@@ -25,14 +24,12 @@ def test_gradient_checkpointing_changes_the_memory_of_an_ordinal_judge_only(trai
 
 @pytest.mark.skipif(not cpu_has_bf16(), reason="this CPU has no bf16")
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
-def test_bf16_is_the_default_where_the_cpu_has_it(kind, recipe, tmp_path) -> None:
+def test_bf16_is_the_default_where_the_cpu_has_it(kind, trained, tmp_path) -> None:
     losses = []
-    for bf16 in ([], ["--bf16", "False"]):
-        arguments = recipe(kind, output_dir=tmp_path / str(len(bf16)))
-        place = arguments.index("--bf16")
-        card = read_card(train([*arguments[:place], *arguments[place + 2 :], *bf16]))
-        losses.append([loss for _, loss in card.training["loss"]])
-        assert card.training["bf16"] is not bf16
+    for bf16 in (None, False):
+        training = read_card(trained(kind, bf16=bf16, output_dir=tmp_path / str(bf16))).training
+        losses.append([loss for _, loss in training["loss"]])
+        assert training["bf16"] is (bf16 is None)
     assert losses[0][0] == pytest.approx(losses[1][0], rel=0.02)
     assert losses[0] != losses[1]
 

@@ -26,10 +26,8 @@ def test_a_judge_goes_on_from_another_one(
     other = tmp_path / "other.jsonl"
     other.write_text(training_files[0].read_text())
     changed(other, lambda _, line: line["question"].update(id=f"other-{line['question']['id']}"))
-    options = {"start_from": first, "learning_rate": 0.0, "lora_r": 7, "upper_layers": 1}
-    arguments = recipe(kind, **options, output_dir=tmp_path / "second", train_file=other)
-    place = arguments.index("--model_name_or_path")
-    second = train([*arguments[:place], *arguments[place + 2 :]])
+    options = {"start_from": first, "learning_rate": 0.0, "lora_r": 7, "upper_layers": 1, "model_name_or_path": None}
+    second = trained(kind, **options, output_dir=tmp_path / "second", train_file=other)
     for path in first.glob("*.safetensors"):
         tensors, two = load_file(path), load_file(second / path.name)
         assert tensors.keys() == two.keys()
