@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 from datasets import Dataset
-from recipe_runs import encoded_lines, write_lines
+from recipe_runs import changed, encoded_lines
 
 from medjudge.errors import InputError
 from medjudge.judge.folder import read_card
@@ -98,20 +98,19 @@ def test_bad_training_files_are_named(training_files, tmp_path) -> None:
 
 
 def lengthen(file: Path, question_ids: set[str]) -> None:
-    def longer(line: TrainingLine) -> TrainingLine:
-        question = line.question.model_copy(update={"reference": "gave 5 mg of it " * 600})
-        return line.model_copy(update={"question": question}) if line.question.id in question_ids else line
+    def longer(number: int, line: dict) -> None:
+        if line["question"]["id"] in question_ids:
+            line["question"]["reference"] = "gave 5 mg of it " * 600
 
-    write_lines(file, [longer(line) for line in read_training_lines(file)])
+    changed(file, longer)
 
 
 @pytest.mark.slow
-def test_lines_without_room_are_named_and_dropped(training_files, recipe, tmp_path, capsys) -> None:
+def test_lines_without_room_are_named_and_dropped(training_files, trained, capsys) -> None:
     train = read_training_lines(training_files[0])
     left_out = train[0].question.id
     lengthen(training_files[0], {left_out})
-    arguments = recipe("generative", max_steps=1, eval_strategy="no", save_strategy="no", use_cpu=True)
-    folder = train(arguments)
+    folder = trained("generative", max_steps=1, eval_strategy="no", save_strategy="no", use_cpu=True)
     kept = [line for line in train if line.question.id != left_out]
     said = capsys.readouterr().err
     assert f"{len(train) - len(kept)} of {len(train)} lines dropped" in said

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from recipe_runs import changed, encoded_lines, generative_trainer_of, good_or_bad, score_logits, train
+from recipe_runs import changed, encoded_lines, generative_trainer_of, good_or_bad, score_logits
 from safetensors.torch import load_file
 
 from medjudge.errors import InputError
@@ -50,15 +50,6 @@ def stepped(trainer: GenerativeTrainer) -> tuple[float, dict[str, torch.Tensor]]
     return loss, {name: value.detach() for name, value in trainer.model.named_parameters() if value.requires_grad}
 
 
-def assert_same_step(first: GenerativeTrainer, other: GenerativeTrainer) -> None:
-    (loss, adapter), (other_loss, other_adapter) = stepped(first), stepped(other)
-    assert loss == pytest.approx(other_loss, rel=1e-4)
-    moved = [float(value.abs().max()) for name, value in adapter.items() if "lora_B" in name]
-    assert min(moved) > 1e-3  # lora_B starts at 0: the step was one
-    for name, value in adapter.items():
-        assert torch.allclose(value, other_adapter[name], atol=1e-4), name
-
-
 def test_the_loss_is_the_weighted_mean_over_lines_of_words_levels_and_expected_level(trainer, lines) -> None:
     built = trainer(lines)
     rows = encoded_lines(lines, built.processing_class, 2048)
@@ -80,15 +71,16 @@ def test_the_loss_is_the_weighted_mean_over_lines_of_words_levels_and_expected_l
 
 
 @pytest.mark.slow
-def test_packing_changes_nothing_but_the_padding(trainer, lines) -> None:
-    packed = trainer(lines, packing=True, max_length=4096)
-    assert len(packed.train_dataset) < len(lines)
-    assert_same_step(trainer(lines, max_length=4096), packed)
-
-
-@pytest.mark.slow
-def test_gradient_checkpointing_changes_nothing_but_the_memory(trainer, lines) -> None:
-    assert_same_step(trainer(lines), trainer(lines, gradient_checkpointing=True))
+@pytest.mark.parametrize("option", ["packing", "gradient_checkpointing"])
+def test_packing_and_checkpointing_change_nothing_of_a_step(option, trainer, lines) -> None:
+    other = trainer(lines, **{option: True})
+    assert (len(other.train_dataset) < len(lines)) == (option == "packing")
+    (loss, adapter), (other_loss, other_adapter) = stepped(trainer(lines)), stepped(other)
+    assert loss == pytest.approx(other_loss, rel=1e-4)
+    moved = [float(value.abs().max()) for name, value in adapter.items() if "lora_B" in name]
+    assert min(moved) > 1e-3  # lora_B starts at 0: the step was one
+    for name, value in adapter.items():
+        assert torch.allclose(value, other_adapter[name], atol=1e-4), name
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
@@ -104,7 +96,7 @@ def test_packed_lines_do_not_see_each_other(attention, tiny_lm) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("style", TRAINABLE_STYLES)
-def test_training_learns_what_the_labels_say(style, recipe, training_files) -> None:
+def test_training_learns_what_the_labels_say(style, trained, training_files) -> None:
     def simple(number: int, line: dict) -> None:
         good_or_bad(number, line)
         line["question"].update(prompt="How much?", reference="At most 4 g.", checklist=None, category="MK")
@@ -112,19 +104,14 @@ def test_training_learns_what_the_labels_say(style, recipe, training_files) -> N
 
     for path in training_files:
         changed(path, simple)
-    arguments = recipe("generative", style=style, max_steps=60, eval_steps=60, save_steps=60)
-    folder = train(arguments)
+    folder = trained("generative", style=style, max_steps=60, eval_steps=60, save_steps=60)
     card = read_card(folder)
     assert card.style == style
     assert card.training["validation"]["eval_usable_agreement"] == 1.0
     lines = read_training_lines(training_files[1])
-    judgments = list(
-        load_judge(folder, "tiny", CPU).judge([Assignment(line.question, (), line.answer) for line in lines])
-    )
-    for judgment in judgments:
-        line = next(line for line in lines if line.answer.key == judgment.answer_key)
-        assert judgment.score == line.level
-        assert judgment.rationale is None
+    work = [Assignment(line.question, (), line.answer) for line in lines]
+    judged = {each.answer_key: (each.score, each.rationale) for each in load_judge(folder, "tiny", CPU).judge(work)}
+    assert judged == {line.answer.key: (line.level, None) for line in lines}
 
 
 @pytest.mark.slow
@@ -140,9 +127,8 @@ def test_every_kind_of_lora_trains_saves_loads_and_judges_as_it_was_trained(
     folder = trained("generative", **variant)
     adapter = json.loads((folder / "adapter_config.json").read_text())
     assert all(adapter[name] for name in variant)
-    assert any("magnitude" in name for name in load_file(folder / "adapter_model.safetensors")) == bool(
-        variant.get("use_dora")
-    )
+    tensors = load_file(folder / "adapter_model.safetensors")
+    assert any("magnitude" in name for name in tensors) == ("use_dora" in variant)
     lines = read_training_lines(training_files[1])
     judge = load_judge(folder, "tiny", CPU)
     loaded, trained, fresh = [

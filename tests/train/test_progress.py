@@ -100,10 +100,3 @@ def test_on_a_terminal_there_is_one_live_line(trained, monkeypatch) -> None:
     bars = [part for part in re.split(r"[\r\n]", screen.getvalue()) if part.startswith("training:")]
     assert re.search(r"training: 100%.*loss \d\.\d+, validation loss \d\.\d+, agreement \d\.\d+", bars[-1]), bars
     assert "{'" not in screen.getvalue()
-
-
-@pytest.mark.parametrize(("step", "kept"), [(1, "nothing is kept"), (3, "checkpoint-2 is kept; the same command with")])
-def test_ctrl_c_says_what_is_kept(trained, step, kept, stopped, capsys) -> None:
-    with stopped(step=step), pytest.raises(KeyboardInterrupt):
-        trained("ordinal", load_best_model_at_end=False)
-    assert kept in capsys.readouterr().err

@@ -65,10 +65,9 @@ def test_qlora_judge_runs_as_it_was_validated(trained, training_files, monkeypat
     assert projection.lora_A["default"].weight.dtype == torch.bfloat16
     assert judge.model.config._attn_implementation == TREE_ATTENTION
     lines = read_training_lines(training_files[1])
-    logits = score_logits_of(judge, lines)
     # The judge is the best of the steps that were read, which need not be the last.
     in_training = read_in_training[kept_step(trainers[-1])]
-    assert logits == pytest.approx(in_training, abs=0.05)
+    assert score_logits_of(judge, lines) == pytest.approx(in_training, abs=0.05)
     card.model_copy(update={"quantization": None}).write(folder)
     assert folder_identity(folder, read_card(folder)) != folder_identity(folder, card)
     merged = load_judge(folder, "tiny", CPU)

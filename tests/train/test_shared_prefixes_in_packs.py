@@ -25,20 +25,11 @@ def lines(training_files: tuple[Path, Path]) -> list[TrainingLine]:
     first, second = read_training_lines(training_files[0])[:2]
     made = []
     for number in range(12):
-        line = (first, second)[number % 2]
+        line, kind = (first, second)[number % 2], number % 3
         answer = line.answer.model_copy(update={"text": f"It is {number // 3} mg, and then {number} more. " * 8})
-        soft = np.roll([0.6, 0.3, 0.1, 0.0, 0.0], number % 3).tolist()
-        made.append(
-            line.model_copy(
-                update={
-                    "answer": answer,
-                    "probabilities": soft,
-                    "level": 1 + number % 3,
-                    "weight": 1.0 + number % 3,
-                    "rationale": (None, "The dose is right. " * 4, "Wrong.")[number % 3],
-                }
-            )
-        )
+        change = {"answer": answer, "probabilities": np.roll([0.6, 0.3, 0.1, 0.0, 0.0], kind).tolist()}
+        change |= {"level": 1 + kind, "weight": 1.0 + kind, "rationale": (None, "The dose is right. ", "Wrong.")[kind]}
+        made.append(line.model_copy(update=change))
     again = made[4].model_copy(update={"probabilities": [0.0, 0.0, 0.0, 0.0, 1.0], "level": 5, "rationale": "The end."})
     return [*made, again]
 
@@ -97,8 +88,7 @@ def test_a_judge_is_trained_and_planned_with_shared_prefixes(recipe, training_fi
     changed(training_files[0], lambda number, line: line["answer"].update(text=f"It is {number} mg. " * 8))
     options = {"packing": True, "share_prefixes": True, "per_device_train_batch_size": 1, "use_cpu": True}
     arguments = recipe("generative", **options, max_steps=2, output_dir=tmp_path / "judge")
-    folder = train(arguments)
-    assert (folder / "adapter_model.safetensors").exists()
+    assert (train(arguments) / "adapter_model.safetensors").exists()
     config = config_file(tmp_path, arguments)
     for_gpu = ("--max_length", "4096", "--use_cpu", "false")
     shared = plan_training(config, options=for_gpu)

@@ -17,11 +17,8 @@ from medjudge.judge.folder import load_judge, read_card
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
-def test_a_judge_goes_on_from_another_one(
-    kind, trained, recipe, tiny_lm, tiny_encoder, training_files, tmp_path
-) -> None:
+def test_a_judge_goes_on_from_another_one(kind, trained, training_files, tmp_path) -> None:
     """Trained no further (learning rate 0), it has the other's adapter and head, whatever LoRA shape is asked for."""
-    base = tiny_encoder if kind == "ordinal" else tiny_lm
     first = trained(kind)
     other = tmp_path / "other.jsonl"
     other.write_text(training_files[0].read_text())
@@ -36,7 +33,7 @@ def test_a_judge_goes_on_from_another_one(
     ids = before.trained_on.question_ids
     assert after.trained_on.question_ids == sorted([*ids, *(f"other-{name}" for name in ids)])
     assert after.trained_on.files == {**before.trained_on.files, "other.jsonl": file_sha256(other)}
-    assert (after.base_model, after.training["lora_r"]) == (str(base), 4)
+    assert (after.base_model, after.training["lora_r"]) == (before.base_model, 4)
     assert f"continued from `{first}`" in (second / "README.md").read_text()
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from recipe_runs import changed, good_or_bad
-from transformers import Trainer
 
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.ordinal import OrdinalJudge, OrdinalModel, OrdinalSettings
@@ -52,11 +51,7 @@ def test_a_trained_judge_is_a_folder_that_judges(
 def test_the_saved_judge_scores_as_the_trained_model(trained, tiny_encoder, training_files, monkeypatch) -> None:
     """Adapter and head on disk carry what was trained: the loaded judge gives the trained model's probabilities."""
     kept = []
-
-    def save(trainer: Trainer, *others: object) -> None:
-        kept.append(trainer.model)
-        save_ordinal(trainer, *others)
-
+    save = lambda trainer, *others: (kept.append(trainer.model), save_ordinal(trainer, *others))  # noqa: E731
     monkeypatch.setitem(KINDS, "ordinal", KINDS["ordinal"]._replace(save=save))
     folder = trained("ordinal", max_steps=10)
     lines = read_training_lines(training_files[1])
