@@ -25,15 +25,9 @@ def line(question, answer) -> Callable[..., TrainingLine]:
     """Builds a training line of a model, a category and a level."""
 
     def build(model: str, category: str = "MK", level: int = 5, name: str = "q1") -> TrainingLine:
-        return TrainingLine(
-            question=question(id=name, category=category),
-            earlier=[],
-            answer=answer(question_id=name, model=model),
-            level=level,
-            probabilities=[float(level == number) for number in range(1, 6)],
-            source="physician",
-            scored_by=["dr"],
-        )
+        texts = {"question": question(id=name, category=category), "answer": answer(question_id=name, model=model)}
+        fixed = {"earlier": [], "probabilities": [0, 0, 0, 0, 1], "source": "physician", "scored_by": ["dr"]}
+        return TrainingLine(**texts, **fixed, level=level)
 
     return build
 
@@ -123,9 +117,9 @@ def test_folds_are_trained_once_and_judge_what_they_never_saw(
     # Its card, and the files that the card names by their sha256, know nothing of the model.
     card = read_card(without)
     lines = [read_training_lines(file) for file in training_files]
-    for name, before in zip(("train.jsonl", "validation.jsonl"), lines, strict=True):
-        kept = without / "training" / name
-        assert card.trained_on.files[name] == file_sha256(kept)
+    for file, before in zip(training_files, lines, strict=True):
+        kept = without / "training" / file.name
+        assert card.trained_on.files[file.name] == file_sha256(kept)
         assert read_training_lines(kept) == [line for line in before if line.answer.model != "model-a"]
     assert read_card(trained.everything).training["answers"] == len(lines[0])
     assert trained.removed == {"model-a": sum(len(line) for line in lines) // 5, "nobody": 0}

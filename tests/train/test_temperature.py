@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from recipe_runs import sample_training_files, train
+from recipe_runs import sample_training_files
 from scipy.special import expit, softmax
 
 from medjudge.judge.folder import load_judge, read_card
@@ -104,11 +104,10 @@ def test_levels_that_no_answer_has_do_not_make_the_start_infinite(tiny_encoder, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
-def test_the_loaded_judge_gives_the_tempered_probabilities(kind, recipe, sample_run, tmp_path) -> None:
+def test_the_loaded_judge_gives_the_tempered_probabilities(kind, trained, sample_run, tmp_path) -> None:
     _, held_out = sample_training_files(sample_run, tmp_path, questions=14, validation_share=0.5)
     validation = read_training_lines(held_out)
-    arguments = recipe(kind, eval_strategy="no", save_strategy="no")
-    folder = train(arguments)
+    folder = trained(kind, eval_strategy="no", save_strategy="no")
     card = read_card(folder)
     calibration = card.training["calibration"]
     assert calibration["fitted"]
