@@ -32,23 +32,16 @@ from medjudge.train.generative import GenerativeTrainer, generative_trainer, rea
 REPOSITORY = Path(__file__).parent.parent.parent
 
 
-def write_lines(path: Path, lines: Sequence[TrainingLine]) -> None:
-    """Writes a training or validation file."""
-    write_whole(path, "".join(line.model_dump_json() + "\n" for line in lines))
-
-
 def sample_training_files(sample_run: Path, folder: Path, questions: int, validation_share: float) -> tuple[Path, Path]:
     """Training and validation file of so many English questions of the sample, with its scores."""
     run = Run(sample_run)
-    asked = [question for question in run.questions() if question.language == "en"][:questions]
-    ids = {question.id for question in asked}
-    answers = [answer for answer in run.answers() if answer.question_id in ids]
-    scores = [score for score in run.physician_scores() if score.question_id in ids]
-    options = TrainingSetOptions(validation_share=validation_share)
-    training_set = build_training_set(ScoredAnswers(asked, answers, [], scores), options)
-    for name, lines in (("train", training_set.train), ("validation", training_set.validation)):
-        write_lines(folder / f"{name}.jsonl", lines)
-    return folder / "train.jsonl", folder / "validation.jsonl"
+    ids = [question.id for question in run.questions() if question.language == "en"][:questions]
+    sources = ScoredAnswers(run.questions(), run.answers(), [], run.physician_scores()).of_questions(ids)
+    training_set = build_training_set(sources, TrainingSetOptions(validation_share=validation_share))
+    files = folder / "train.jsonl", folder / "validation.jsonl"
+    for file, lines in zip(files, training_set[:2], strict=True):
+        write_whole(file, "".join(line.model_dump_json() + "\n" for line in lines))
+    return files
 
 
 def changed(path: Path, change: Callable[[int, dict], None]) -> None:

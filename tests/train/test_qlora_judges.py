@@ -17,6 +17,7 @@ from medjudge.errors import InputError
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.generative import GenerativeJudge
 from medjudge.judge.identity import folder_identity
+from medjudge.judge.protocol import Judge
 from medjudge.models.quantization import Quantization
 from medjudge.models.tree_attention import TREE_ATTENTION
 from medjudge.records import TrainingLine
@@ -67,12 +68,10 @@ def test_qlora_judge_runs_as_it_was_validated(trained, training_files, monkeypat
     lines = read_training_lines(training_files[1])
     # The judge is the best of the steps that were read, which need not be the last.
     in_training = read_in_training[kept_step(trainers[-1])]
-    assert score_logits_of(judge, lines) == pytest.approx(in_training, abs=0.05)
+    assert levels_of(judge, lines) == pytest.approx(in_training, abs=0.05)
     card.model_copy(update={"quantization": None}).write(folder)
     assert folder_identity(folder, read_card(folder)) != folder_identity(folder, card)
-    merged = load_judge(folder, "tiny", CPU)
-    assert isinstance(merged, GenerativeJudge)
-    assert np.abs(score_logits_of(merged, lines) - in_training).max() > 0.05
+    assert np.abs(levels_of(load_judge(folder, "tiny", CPU), lines) - in_training).max() > 0.05
 
     # A judge that continues from it has the same base, whatever the config says.
     card.write(folder)
@@ -81,10 +80,10 @@ def test_qlora_judge_runs_as_it_was_validated(trained, training_files, monkeypat
     assert quantization_of(start) == card.quantization
 
 
-def score_logits_of(judge: GenerativeJudge, lines: Sequence[TrainingLine]) -> np.ndarray:
+def levels_of(judge: Judge, lines: Sequence[TrainingLine]) -> np.ndarray:
     """The log probabilities within the five levels that a loaded judge reads for training lines, (n, 5)."""
-    logits = score_logits(judge.model, judge.tokenizer, lines, judge.settings.max_length)
-    return log_softmax(logits, axis=1)
+    assert isinstance(judge, GenerativeJudge)
+    return log_softmax(score_logits(judge.model, judge.tokenizer, lines, judge.settings.max_length), axis=1)
 
 
 def test_a_quantised_judge_is_refused_without_bitsandbytes(tiny_lm, tmp_path, monkeypatch) -> None:
