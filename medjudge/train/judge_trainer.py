@@ -109,8 +109,7 @@ def language_loss(logits: torch.Tensor, token: torch.Tensor, line: torch.Tensor,
 def score_loss(levels: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     """Cross-entropy of the soft label with the probabilities that the five score tokens have in the whole vocabulary.
 
-    It is the cross-entropy within the five levels plus the negative log probability of saying any level at all: for
-    one certain level it is the language loss of its token.
+    It is the cross-entropy within the five levels plus the negative log probability of saying any level at all.
 
     Args:
         levels: Log probabilities of the five score tokens in the whole vocabulary, level 1 first, shape (lines, 5).

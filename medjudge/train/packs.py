@@ -37,6 +37,13 @@ def packed(dataset: Dataset, max_length: int) -> Dataset:
     return Dataset.from_list([{"lines": [dataset[index] for index in pack]} for pack in packs])
 
 
+def tree_packed(dataset: Dataset, max_length: int, mixed: int | None = None) -> Dataset:
+    """Packs of rows (`tree_packs`): column `lines` has the rows of each, and of each how many tokens are `shared`."""
+    rows = list(dataset)
+    packs = tree_packs(rows, max_length, mixed)
+    return Dataset.from_list([{"lines": [{**rows[line], "shared": shared} for line, shared in pack]} for pack in packs])
+
+
 def tree_packs(rows: Sequence[dict[str, Any]], max_length: int, mixed: int | None = None) -> list[list[SharedText]]:
     """Puts lines that begin alike together.
 
@@ -92,13 +99,6 @@ def _shareable(row: dict[str, Any]) -> int:
     """The number of tokens of a line that others may share: those that predict nothing that has a loss."""
     spoken = next((place for place, label in enumerate(row["labels"]) if label != -100), row["score_at"])
     return int(min(spoken, row["score_at"])) - 1
-
-
-def tree_packed(dataset: Dataset, max_length: int, mixed: int | None = None) -> Dataset:
-    """Packs of rows: column `lines` holds the rows of each, and of each row how many tokens are `shared`."""
-    rows = list(dataset)
-    packs = tree_packs(rows, max_length, mixed)
-    return Dataset.from_list([{"lines": [{**rows[line], "shared": shared} for line, shared in pack]} for pack in packs])
 
 
 def require_separate_lines(model: PreTrainedModel) -> None:

@@ -59,9 +59,8 @@ def calibrated(logits: np.ndarray, target: np.ndarray, level: np.ndarray, at: At
         expected_calibration_error(at(logits, value)[:, USABLE_FROM - 1 :].sum(axis=1), usable)
         for value in (1.0, temperature)
     ]
-    if not after < before:
-        return Calibration(1.0, before, before, len(target), fitted=False)
-    return Calibration(temperature, before, after, len(target), fitted=True)
+    fitted = bool(after < before)
+    return Calibration(temperature if fitted else 1.0, before, after if fitted else before, len(target), fitted)
 
 
 def fit_temperature(logits: np.ndarray, target: np.ndarray, at: AtTemperature) -> float:

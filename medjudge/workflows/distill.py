@@ -56,10 +56,8 @@ class DistilledSet:
     """A training set in a folder.
 
     Attributes:
-        folder: Holds `train.jsonl`, `validation.jsonl`, `summary.json`, the scheme of the questions, and what
-            `people_last` and `hold_out` ask for.
-        train: The lines to train on.
-        validation: The lines that choose a checkpoint.
+        folder: Holds the files below, the scheme of the questions, and what `people_last` and `hold_out` ask for.
+        train: The lines to train on; `validation` those that choose a checkpoint.
         summary: What came from where, and what the checks found; the content of `summary.json`.
     """
 
@@ -95,7 +93,6 @@ def distill_training_set(
         runs: Run folders with questions, answers, and judgments or physicians' scores. Their schemes may
             differ in which categories they hold, and in nothing else.
         out: The folder to write, without a training set so far.
-        options: What teaches, and how.
 
     Raises:
         InputError: The runs do not fit together, no judge could be trained on what they hold, or `out` holds a training
