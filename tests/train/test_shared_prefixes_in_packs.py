@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from datasets import Dataset
-from recipe_runs import changed, config_file, encoded_lines, generative_trainer_of, gradients_of, moved, train
+from recipe_runs import encoded_lines, generative_trainer_of, gradients_of, moved
 
 from medjudge.errors import InputError
 from medjudge.models.loading import load_causal_lm, load_tokenizer
@@ -16,7 +16,6 @@ from medjudge.train.features import read_training_lines
 from medjudge.train.generative import collate
 from medjudge.train.packs import require_separate_branches, tree_packed, tree_packs
 from medjudge.train.plan import row_tokens
-from medjudge.workflows.train import plan_training
 
 
 @pytest.fixture
@@ -81,19 +80,6 @@ def test_packs_for_training_hold_few_answers_to_one_question() -> None:
     by_question = [Counter(places[line][0] for line, _ in pack) for pack in packs]
     in_order = [Counter(places[line][0] for line, _ in pack) for pack in tree_packs(rows, 600)]
     assert np.mean([len(each) for each in by_question]) > 1.5 * np.mean([len(each) for each in in_order])
-
-
-@pytest.mark.slow
-def test_a_judge_is_trained_and_planned_with_shared_prefixes(recipe, training_files, tmp_path) -> None:
-    changed(training_files[0], lambda number, line: line["answer"].update(text=f"It is {number} mg. " * 8))
-    options = {"packing": True, "share_prefixes": True, "per_device_train_batch_size": 1, "use_cpu": True}
-    arguments = recipe("generative", **options, max_steps=2, output_dir=tmp_path / "judge")
-    assert (train(arguments) / "adapter_model.safetensors").exists()
-    config = config_file(tmp_path, arguments)
-    for_gpu = ("--max_length", "4096", "--use_cpu", "false")
-    shared = plan_training(config, options=for_gpu)
-    packed = plan_training(config, options=(*for_gpu, "--share_prefixes", "false"))
-    assert shared.tokens < 0.7 * packed.tokens
 
 
 def test_a_model_that_does_not_heed_the_tree_is_refused(tiny_lm) -> None:

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from recipe_runs import changed, refused, train
+from recipe_runs import changed, refused
 from safetensors.torch import load_file, save_file
 from tiny_models import build_generative_judge
 
 from medjudge.errors import InputError
 from medjudge.files import file_sha256
-from medjudge.judge.folder import load_judge, read_card
+from medjudge.judge.folder import TrainedOn, load_judge, read_card
+from medjudge.train.adapters import seen_before
 
 
 @pytest.mark.slow
@@ -85,26 +86,26 @@ def test_a_damaged_judge_neither_judges_nor_is_a_start(kind, trained, recipe, tm
     assert not (tmp_path / "second").exists()
 
 
-@pytest.mark.slow
-def test_files_of_one_name_are_both_recorded(trained, recipe, training_files, tmp_path) -> None:
-    first = trained("ordinal")
-    hashes = [file_sha256(path) for path in training_files]
-    changed(training_files[0], lambda _, line: line.update(weight=0.5))
-    arguments = recipe("ordinal", start_from=first, output_dir=tmp_path / "second")
-    assert read_card(train(arguments)).trained_on.files == {
-        "ordinal/train.jsonl": hashes[0],
-        "train.jsonl": file_sha256(training_files[0]),
-        "validation.jsonl": hashes[1],
-    }
+def test_files_of_one_name_are_both_recorded(tmp_path) -> None:
+    before = TrainedOn(files={"train.jsonl": "a", "validation.jsonl": "b"}, question_ids=["q1"])
+    after = TrainedOn(files={"train.jsonl": "c", "validation.jsonl": "b"}, question_ids=["q2", "q1"])
+    assert seen_before(tmp_path / "first", after, before) == TrainedOn(
+        files={"first/train.jsonl": "a", "train.jsonl": "c", "validation.jsonl": "b"}, question_ids=["q1", "q2"]
+    )
 
 
-@pytest.mark.slow
-def test_a_judge_of_another_kind_or_base_is_no_start(trained, recipe, tiny_encoder, tiny_lm, tmp_path, capsys) -> None:
-    first = trained("ordinal")
-    options = {"start_from": first, "output_dir": tmp_path / "second"}
-    assert refused(recipe("generative", **options), capsys, "a judge of kind ordinal, and kind is generative")
-    assert refused(recipe("ordinal", tiny_lm, **options), capsys, f"its base model is {tiny_encoder}, and")
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        ("ordinal", {}, "a judge of kind generative, and kind is ordinal"),
+        ("generative", {"model_name_or_path": "some/model"}, "tiny-lm, and model_name_or_path is some/model"),
+        ("generative", {"style": "brief"}, "trained in style score-first; set style score-first"),
+    ],
+)
+def test_a_judge_of_another_kind_base_or_style_is_no_start(
+    kind, options, message, recipe, tiny_lm, tmp_path, capsys
+) -> None:
     judge = build_generative_judge(tmp_path / "score-first", tiny_lm)
-    arguments = recipe("generative", start_from=judge, style="brief", output_dir=tmp_path / "second")
-    assert refused(arguments, capsys, "trained in style score-first; set style score-first")
-    assert not (tmp_path / "second").exists()
+    arguments = recipe(kind, **{"model_name_or_path": tiny_lm, **options}, start_from=judge)
+    assert refused(arguments, capsys, message)
+    assert not (tmp_path / "judges").exists()
