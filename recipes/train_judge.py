@@ -17,6 +17,7 @@ checkpoint. The training files come from `medjudge distill`.
 import sys
 import warnings
 from pathlib import Path
+from shutil import rmtree
 
 import medjudge  # noqa: F401  (sets variables of torch, so it comes before torch)
 
@@ -29,22 +30,16 @@ from medjudge.judge.card import CURVES_FILE, tuning_gain, write_readme
 from medjudge.models.loading import load_tokenizer, window
 from medjudge.screen import say
 from medjudge.train.adapters import starting_card, write_base_name
-from medjudge.train.arguments import JudgeArguments, TrainingConfig, parse_arguments, with_defaults
+from medjudge.train.arguments import CHECKPOINTS, JudgeArguments, TrainingConfig, parse_arguments, with_defaults
 from medjudge.train.checkpoints import (
+    STAGING,
     TimedCheckpoints,
     checkpoint_to_resume,
     kept_step,
     move_into_place,
-    remove_checkpoints,
-    staging,
     whole_or_nothing,
 )
-from medjudge.train.checks import (
-    Watch,
-    memory_explained,
-    require_possible,
-    require_teachable,
-)
+from medjudge.train.checks import Watch, memory_explained, require_possible, require_teachable
 from medjudge.train.features import read_training_data, require_disjoint
 from medjudge.train.kinds import KINDS
 from medjudge.train.ordinal import without_dropout
@@ -117,17 +112,17 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
         # Save in a staging folder, move it into place, and write the card last
         #######################################################################
         card = trained_card(config, data, outcome, start)
-        kind.save(trainer, tokenizer, card, staging(folder))
+        kind.save(trainer, tokenizer, folder / STAGING)
         trainer.accelerator.wait_for_everyone()
         if is_main:
-            write_base_name(staging(folder), card.base_model)
+            write_base_name(folder / STAGING, card.base_model)
             best = kept_step(trainer) if training.load_best_model_at_end else None
             write_curves(folder / CURVES_FILE, outcome.history, best)
             move_into_place(folder)
             card = with_temperature_on(card, folder, data)
             write_readme(folder, card)
             card.write(folder)
-            remove_checkpoints(folder)
+            rmtree(folder / CHECKPOINTS, ignore_errors=True)  # not earlier: a killed run needs them
             if gain := tuning_gain(card.training):
                 say(f"validation: {gain}")
             say(f"judge written to {folder}")

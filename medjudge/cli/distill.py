@@ -1,9 +1,10 @@
 """`medjudge distill`: judgments, physicians' scores and synthetic answers -> a training set."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import Optional
+from typing import Any, Optional
 
 from medjudge.cli import options
 from medjudge.cli.options import flags, option
@@ -71,9 +72,8 @@ def distill(options: Distill) -> None:
 
     A physician's score outranks the teacher's; conversations stay on one side of the split.
     """
-    from medjudge.cli.distill_screen import summary_lines
     from medjudge.cli.output import console, print_json
-    from medjudge.workflows.distill import DistillOptions, distill_training_set
+    from medjudge.workflows.distill import FIRST_FILE, LAST_FILE, DistillOptions, distill_training_set
 
     distilled = distill_training_set(
         options.runs,
@@ -95,16 +95,16 @@ def distill(options: Distill) -> None:
     if options.as_json:
         print_json(distilled.summary)
     screen = console(options.as_json)
-    for line in summary_lines(distilled.summary):
+    for line in _summary_lines(distilled.summary):
         screen.print(line)
     screen.print(str(distilled.summary_file))
     english = all(line.question.language == "en" for line in distilled.train)
     config = "minilm-ordinal" if english else "e5-ordinal"
     train = f"medjudge train --config {config} --validation-file {quote(str(distilled.validation_file))} --train-file"
     if options.people_last:
-        screen.print(f"Next: {train} {quote(str(distilled.first_file))} --output-dir judges/teacher-first")
+        screen.print(f"Next: {train} {quote(str(distilled.folder / FIRST_FILE))} --output-dir judges/teacher-first")
         screen.print(
-            f"then: {train} {quote(str(distilled.last_file))} --start-from judges/teacher-first "
+            f"then: {train} {quote(str(distilled.folder / LAST_FILE))} --start-from judges/teacher-first "
             "--output-dir judges/people-last --learning_rate 5e-5"
         )
     else:
@@ -118,10 +118,76 @@ def _weights(entries: list[str]) -> dict[str, float]:
     for entry in entries:
         source, _, value = entry.partition("=")
         try:
-            number = float(value)
+            weights[source] = float(value)
         except ValueError:
-            number = 0.0
-        if source not in WEIGHTS or not 0 < number < float("inf"):
+            weights[source] = 0.0
+        if source not in WEIGHTS or not 0 < weights[source] < float("inf"):
             raise InputError(f"--weight {entry}: SOURCE=W with {', '.join(WEIGHTS)} and a number above 0 is expected")
-        weights[source] = number
     return weights
+
+
+def _summary_lines(summary: dict[str, Any]) -> Iterator[str]:
+    """The lines for people, about a dozen."""
+    for name in ("train", "validation"):
+        side = summary[name]
+        sources = ", ".join(f"{n:,} {source}" for source, n in side["sources"].items())
+        levels = " / ".join(f"{n:,}" for n in side["levels"].values())
+        size = f"{side['answers']:,} answers to {side['questions']:,} questions"
+        yield f"{name}: {size} ({sources}); levels 1-5: {levels}"
+    if stages := summary["people_last"]:
+        yield (
+            f"people last: {stages['first']:,} answers first, then {stages['people']:,} of people's with "
+            f"{stages['replayed']:,} of the teacher's replayed"
+        )
+    checks, both = summary["checks"], summary["teacher_against_physicians"]
+    if (kept_out := checks["kept_out"])["questions"]:
+        yield (
+            f"kept out: {kept_out['questions']:,} questions with {kept_out['answers']:,} answers, such as "
+            f"{kept_out['ids'][0]} ({kept_out['by_id']:,} by id, the others for their text or conversation)"
+        )
+    if both["answers"]:
+        yield (
+            f"teacher and physicians both scored {both['answers']:,} answers and differ in level on "
+            f"{both['other_level']:,}; usable by the teacher only {both['usable_by_teacher_only']:,}, by the "
+            f"physicians only {both['usable_by_physicians_only']:,}"
+        )
+    for name, report in summary["calibration"]["teachers"].items():
+        yield _calibration_line(name, report)
+    duplicates = checks["duplicates"]
+    lengths = [
+        f"{name} {report['usable_by_length']:.0%} ({report['usable_by_majority']:.0%})"
+        for name, report in checks["length"]["by_language"].items()
+    ]
+    yield (
+        f"checks: near-duplicates across the split: {duplicates['questions']['near']:,} questions, "
+        f"{duplicates['answers']['near']:,} answers, {duplicates['removed']['answers']:,} exact ones removed from "
+        f"train; largest level {checks['balance']['train']['largest_share']:.0%}; length alone (the majority alone) "
+        f"agrees at usable on {', '.join(lengths)}"
+    )
+    yield from (f"warning: {warning}" for warning in checks["warnings"])
+
+
+def _calibration_line(teacher: str, report: dict[str, Any]) -> str:
+    scored = ""
+    if "answers" in report:
+        scored = f"{report['answers']:,} answers in {report['conversations']:,} conversations"
+    if report["applied"]:
+        line = f"teacher {teacher}: calibrated on {scored}"
+    else:
+        line = f"teacher {teacher}: copied as it is ({': '.join(filter(None, (report['why'], scored)))})"
+    if (held_out := report.get("held_out")) is None:
+        return line
+
+    def shown(value: float | None, form: str) -> str:
+        return "-" if value is None else format(value, form)
+
+    forms = {"log_loss": ".2f", "usable_agreement": ".1%", "bias": "+.2f", "quadratic_kappa": ".2f"}
+    changed = {
+        name: " to ".join(shown(held_out[name][side]["value"], form) for side in ("before", "after"))
+        for name, form in forms.items()
+    }
+    value, low, high = (shown(held_out["log_loss"]["difference"][part], "+.2f") for part in ("value", "low", "high"))
+    return (
+        f"{line}; on unseen conversations log loss {changed['log_loss']} (difference {value}, {low} to {high}), usable "
+        f"agreement {changed['usable_agreement']}, bias {changed['bias']}, quadratic kappa {changed['quadratic_kappa']}"
+    )

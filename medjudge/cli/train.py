@@ -5,15 +5,12 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Optional
+from typing import Optional
 
 import typer
 
 from medjudge.cli import options
 from medjudge.cli.options import flags, option
-
-if TYPE_CHECKING:
-    from medjudge.train.plan import TrainingPlan
 
 
 @dataclass(kw_only=True)
@@ -59,23 +56,17 @@ def train(options: Train) -> None:
         "num_train_epochs": options.num_train_epochs,
         "seed": options.seed,
     }
+    screen = console(options.as_json)
     if options.plan:
-        _print_plan(plan_training(file, options=options.context.args, **overrides), options.as_json)
+        plan = plan_training(file, options=options.context.args, **overrides)
+        if options.as_json:
+            print_json(plan.as_json())
+        for line in plan.text():
+            screen.print(line)
         return
     with redirect_stdout(sys.stderr):  # the trainer prints its log; stdout is the command's own
         trained = train_judge(file, options=options.context.args, **overrides)
     if options.as_json:
         print_json({"judge": str(trained.folder), "validation": trained.validation})
-    screen = console(options.as_json)
     screen.print(str(trained))
     screen.print(f"Next: medjudge validate RUN --judge {quote(str(trained.folder))} --physicians FILE")
-
-
-def _print_plan(plan: "TrainingPlan", as_json: bool) -> None:
-    from medjudge.cli.output import console, print_json
-
-    if as_json:
-        print_json(plan.as_json())
-    screen = console(as_json)
-    for line in plan.text():
-        screen.print(line)

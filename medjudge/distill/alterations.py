@@ -6,7 +6,7 @@ one claim."""
 
 import re
 from collections.abc import Callable, Sequence, Set
-from functools import cache
+from functools import cache, partial
 from random import Random
 from typing import Literal, NamedTuple, TypeVar
 
@@ -32,13 +32,6 @@ class Altered(NamedTuple):
 Units = Literal["dose", "other"]
 """Units of doses, whose numbers can harm, and all others."""
 Alteration = Callable[[Sequence[str], int, Wording, Random], list[str] | None]
-
-
-class _Drugs(NamedTuple):
-    """Matches any drug of the lists; and the number of the class of each."""
-
-    pattern: re.Pattern[str]
-    class_of: dict[str, int]
 
 
 _NUMBER = r"\d+(?:,\d{3})+|\d+(?:\.\d+)?"
@@ -80,25 +73,20 @@ def _everywhere(parts: Sequence[str], expression: str, instead: str) -> list[str
     return [pattern.sub(lambda match: instead, part) for part in parts]
 
 
-def _scaled(units: Units, factors: Sequence[float]) -> Alteration:
-    def change(parts: Sequence[str], at: int, wording: Wording, draw: Random) -> list[str] | None:
-        amount = _drawn_amount(units, parts[at], wording, draw)
-        if not amount:
-            return None
-        numbers = re.findall(_NUMBER, amount["numbers"])
-        fitting = [factor for factor in factors if all(_fits(number, factor, amount["unit"]) for number in numbers)]
-        if not fitting:
-            return None
-        factor = draw.choice(fitting)
-        also = _ALSO_GIVEN.match(parts[at], amount.end())
-        expression = amount[0] + (also[0] if also else "")
-        values = amount["numbers"] + "\0" + expression[len(amount["numbers"]) :]
-        value, rest = re.sub(_NUMBER, lambda match: _times(match[0], factor), values).split("\0")
-        if not also:
-            rest = expression[len(amount["numbers"]) :]
-        return _everywhere(parts, expression, value + rest)
-
-    return change
+def _scaled(units: Units, parts: Sequence[str], at: int, wording: Wording, draw: Random) -> list[str] | None:
+    amount = _drawn_amount(units, parts[at], wording, draw)
+    if not amount:
+        return None
+    numbers = re.findall(_NUMBER, amount["numbers"])
+    factors = _DOSE_FACTORS if units == "dose" else _NUMBER_FACTORS
+    fitting = [factor for factor in factors if all(_fits(number, factor, amount["unit"]) for number in numbers)]
+    if not fitting:
+        return None
+    factor = draw.choice(fitting)
+    also = _ALSO_GIVEN.match(parts[at], amount.end())
+    rest = amount["gap"] + amount["unit"] + (also[0] if also else "")
+    new = _times(amount["numbers"], factor) + (_times(rest, factor) if also else rest)
+    return _everywhere(parts, amount["numbers"] + rest, new)
 
 
 def _fits(number: str, factor: float, unit: str) -> bool:
@@ -110,23 +98,24 @@ def _fits(number: str, factor: float, unit: str) -> bool:
     return "." in number or (value == round(value) and value != 1)
 
 
-def _times(number: str, factor: float) -> str:
-    return f"{float(number.replace(',', '')) * factor:.4f}".rstrip("0").rstrip(".")
+def _times(text: str, factor: float) -> str:
+    """The text with all its numbers multiplied."""
+
+    def product(number: re.Match[str]) -> str:
+        return f"{float(number[0].replace(',', '')) * factor:.4f}".rstrip("0").rstrip(".")
+
+    return re.sub(_NUMBER, product, text)
 
 
-def _unit(units: Units) -> Alteration:
-    def change(parts: Sequence[str], at: int, wording: Wording, draw: Random) -> list[str] | None:
-        amount = _drawn_amount(units, parts[at], wording, draw)
-        swaps = wording.texts.unit_swaps
-        if not amount:
-            return None
-        head, slash, rest = amount["unit"].partition("/")
-        if head not in swaps:
-            return None
-        new = swaps[head] + slash + rest
-        return _everywhere(parts, amount[0], amount["numbers"].replace(amount["unit"], new) + amount["gap"] + new)
-
-    return change
+def _other_unit(units: Units, parts: Sequence[str], at: int, wording: Wording, draw: Random) -> list[str] | None:
+    amount = _drawn_amount(units, parts[at], wording, draw)
+    if not amount:
+        return None
+    head, slash, rest = amount["unit"].partition("/")
+    if head not in wording.texts.unit_swaps:
+        return None
+    new = wording.texts.unit_swaps[head] + slash + rest
+    return _everywhere(parts, amount[0], amount["numbers"].replace(amount["unit"], new) + amount["gap"] + new)
 
 
 def _other_side(parts: Sequence[str], at: int, wording: Wording, draw: Random) -> list[str] | None:
@@ -138,62 +127,52 @@ def _other_side(parts: Sequence[str], at: int, wording: Wording, draw: Random) -
     return [either.sub(lambda match: _as_before(match[0], other[match[0].lower()]), part) for part in parts]
 
 
-def _negated(statement: bool) -> Alteration:
-    def change(parts: Sequence[str], at: int, wording: Wording, draw: Random) -> list[str] | None:
-        part = parts[at]
-        if statement and (part.rstrip().endswith(("?", "？")) or _denies(part, wording)):
-            return None
-        hits = [
-            (match.start(), match, instead)
-            for pattern, instead in _negation_rules(wording, statement)
-            for match in pattern.finditer(part)
-            if not (statement and _is_aside(part[: match.start()], wording))
-        ]
-        if not hits:
-            return None
-        _, match, instead = min(hits, key=lambda hit: hit[0]) if statement else draw.choice(hits)
-        new = match.expand(instead)
-        # "@" marks a word that no longer begins the sentence.
-        new = re.sub(r"@(\w)", lambda letter: letter[1].lower(), new)
-        return [*parts[:at], part[: match.start()] + new + part[match.end() :], *parts[at + 1 :]]
-
-    return change
+def _negated_advice(parts: Sequence[str], at: int, wording: Wording, draw: Random) -> list[str] | None:
+    hits = _negatable(parts[at], wording.texts.negated_advice)
+    return _negated(parts, at, *draw.choice(hits)) if hits else None
 
 
-@cache
-def _negation_rules(wording: Wording, statement: bool) -> list[tuple[re.Pattern[str], str]]:
-    rules = wording.texts.negated_statements if statement else wording.texts.negated_advice
-    return [(re.compile(pattern), instead) for pattern, instead in rules]
-
-
-def _denies(part: str, wording: Wording) -> bool:
+def _negated_statement(parts: Sequence[str], at: int, wording: Wording, draw: Random) -> list[str] | None:
+    part = parts[at]
     # "否则" and the like are rare in a statement; in doubt it is left alone.
-    return bool(wording.negations.search(part)) or "n't" in part
-
-
-def _is_aside(before: str, wording: Wording) -> bool:
-    clause = re.split(r"[,;:，；：。]", before)[-1]
-    return bool(wording.subordinates.search(clause))
-
-
-def _opposite(parts: Sequence[str], at: int, wording: Wording, draw: Random) -> list[str] | None:
-    opposites = _opposites(wording)
-    hits = list(_any_opposite(wording).finditer(parts[at]))
-    if not hits:
+    if part.rstrip().endswith(("?", "？")) or wording.negations.search(part) or "n't" in part:
         return None
-    match = draw.choice(hits)
-    new = _as_before(match[0], opposites[match[0].lower()])
+    hits = [
+        (match, instead)
+        for match, instead in _negatable(part, wording.texts.negated_statements)
+        if not wording.subordinates.search(re.split(r"[,;:，；：。]", part[: match.start()])[-1])
+    ]
+    return _negated(parts, at, *min(hits, key=lambda hit: hit[0].start())) if hits else None
+
+
+def _negatable(part: str, rules: Sequence[tuple[str, str]]) -> list[tuple[re.Match[str], str]]:
+    return [(match, instead) for pattern, instead in rules for match in re.finditer(pattern, part)]
+
+
+def _negated(parts: Sequence[str], at: int, match: re.Match[str], instead: str) -> list[str]:
+    # "@" marks a word that no longer begins the sentence.
+    new = re.sub(r"@(\w)", lambda letter: letter[1].lower(), match.expand(instead))
+    return _turned(parts, at, match, new)
+
+
+def _turned(parts: Sequence[str], at: int, match: re.Match[str], new: str) -> list[str]:
     return [*parts[:at], parts[at][: match.start()] + new + parts[at][match.end() :], *parts[at + 1 :]]
 
 
-@cache
-def _opposites(wording: Wording) -> dict[str, str]:
-    return {word: opposite for pair in wording.texts.opposites for word, opposite in (pair, pair[::-1])}
+def _opposite(parts: Sequence[str], at: int, wording: Wording, draw: Random) -> list[str] | None:
+    pattern, opposites = _opposites(wording)
+    hits = list(pattern.finditer(parts[at]))
+    if not hits:
+        return None
+    match = draw.choice(hits)
+    return _turned(parts, at, match, _as_before(match[0], opposites[match[0].lower()]))
 
 
 @cache
-def _any_opposite(wording: Wording) -> re.Pattern[str]:
-    return wording.grammar.any_of(map(re.escape, sorted(_opposites(wording), key=len, reverse=True)))
+def _opposites(wording: Wording) -> tuple[re.Pattern[str], dict[str, str]]:
+    """A pattern of all words that have an opposite, and their opposites."""
+    opposites = {word: opposite for pair in wording.texts.opposites for word, opposite in (pair, pair[::-1])}
+    return wording.grammar.any_of(map(re.escape, sorted(opposites, key=len, reverse=True))), opposites
 
 
 def _other_drug(parts: Sequence[str], at: int, wording: Wording, draw: Random) -> list[str] | None:
@@ -219,10 +198,11 @@ def _among_others(part: str, drug: re.Match[str]) -> bool:
 
 
 @cache
-def _drugs(wording: Wording) -> _Drugs:
+def _drugs(wording: Wording) -> tuple[re.Pattern[str], dict[str, int]]:
+    """A pattern of all drugs, and the number of the class of each."""
     class_of = {drug: number for number, drugs in enumerate(wording.texts.drugs) for drug in drugs}
     pattern = wording.grammar.any_of(sorted(class_of, key=len, reverse=True))
-    return _Drugs(pattern, {drug.partition("(?")[0]: number for drug, number in class_of.items()})
+    return pattern, {drug.partition("(?")[0]: number for drug, number in class_of.items()}
 
 
 def _as_before(word: str, instead: str) -> str:
@@ -230,13 +210,13 @@ def _as_before(word: str, instead: str) -> str:
 
 
 ALTERATIONS: dict[str, Alteration] = {
-    "dose": _scaled("dose", _DOSE_FACTORS),
-    "number": _scaled("other", _NUMBER_FACTORS),
-    "dose-unit": _unit("dose"),
-    "unit": _unit("other"),
+    "dose": partial(_scaled, "dose"),
+    "number": partial(_scaled, "other"),
+    "dose-unit": partial(_other_unit, "dose"),
+    "unit": partial(_other_unit, "other"),
     "side": _other_side,
-    "negated-advice": _negated(statement=False),
-    "negated-statement": _negated(statement=True),
+    "negated-advice": _negated_advice,
+    "negated-statement": _negated_statement,
     "opposite": _opposite,
     "drug": _other_drug,
 }

@@ -69,8 +69,8 @@ def fit_teacher_map(
 
     Isotonic regression keeps order between the thresholds, so that each row is a distribution (the constrained form of
     Zadrozny and Elkan's isotonic calibration, KDD 2002, on cumulative probabilities). The overall map is shrunk to the
-    identity by 17 pseudo-answers; each category's map to the overall one, by the number of pseudo-answers
-    with the lowest cross-validated log loss.
+    identity by 17 pseudo-answers; each category's to the overall one, by the number with the lowest cross-validated
+    log loss.
 
     Args:
         expected: The teacher's score, 1 to 5, mean over its rounds, shape (n,).
@@ -111,12 +111,12 @@ def cross_fitted(
     names = tuple(np.unique(category))
     fold = _folds(conversation, category, seed)
     totals = _totals(expected, physician, category, names, fold)
+    softer = [(1 - share) * raw + share / LEVELS for share in _SOFTER]
     before, after = np.empty_like(raw, dtype=float), np.empty_like(raw, dtype=float)
     for number in range(FOLDS):
         held, others = fold == number, fold != number
         after[held] = calibrated(_fitted(names, np.delete(totals, number, axis=0)), expected[held], category[held])
-        softer = min(_SOFTER, key=lambda share: _log_loss(_softened(raw[others], share), physician[others]).mean())
-        before[held] = _softened(raw[held], softer)
+        before[held] = min(softer, key=lambda labels: _log_loss(labels[others], physician[others]).mean())[held]
     return HeldOut(before, after)
 
 
@@ -147,12 +147,9 @@ def calibrate_teacher(
     }
     if len(keys) < FEWEST_ANSWERS or conversations < FEWEST_CONVERSATIONS:
         return Calibration(None, report)
-    expected = np.array([expected_of(rounds[key]) for key in keys])
     physician = np.array([physicians[key] for key in keys])
-    held_out = cross_fitted(
-        expected, np.array([soft_label(rounds[key]) for key in keys]), physician, category, conversation, seed
-    )
-    levels = np.array([level_of(rounds[key]) for key in keys])
+    expected, raw, levels = (np.array([of(rounds[key]) for key in keys]) for of in (expected_of, soft_label, level_of))
+    held_out = cross_fitted(expected, raw, physician, category, conversation, seed)
     report["held_out"] = compared(held_out, levels, physician, conversation, seed)
     difference = report["held_out"]["log_loss"]["difference"]["value"]
     if difference is None or difference >= 0:
@@ -179,24 +176,24 @@ def compared(
     Returns:
         Name of a measure -> `before`, `after` and `difference`, after minus before, of one draw of conversations.
     """
-    sides = {"before": levels, "after": np.array([median_level(row) for row in held_out.after])}
-    tallies = {
-        side: tally((side_levels - 1) * LEVELS + physician - 1, (LEVELS, LEVELS)) for side, side_levels in sides.items()
-    }
-    for side, labels in zip(sides, held_out, strict=True):
+    tallies = {}
+    calibrated_levels = np.array([median_level(row) for row in held_out.after])
+    for side, said, labels in zip(("before", "after"), (levels, calibrated_levels), held_out, strict=True):
+        tallies[side] = tally((said - 1) * LEVELS + physician - 1, (LEVELS, LEVELS))
         tallies[f"{side} loss"] = tally(np.zeros(len(labels), dtype=int), (1,), _log_loss(labels, physician))
 
     def statistics(sums: Sums) -> dict[str, np.ndarray]:
-        values = {(name, side): measure(sums[side]) for name, measure in _MEASURES.items() for side in sides}
-        for side in sides:
-            values["log_loss", side] = sums[f"{side} loss"][0] / sums[side].sum(axis=(0, 1))
+        values = {}
+        for side in ("before", "after"):
+            values[f"log_loss {side}"] = sums[f"{side} loss"][0] / sums[side].sum(axis=(0, 1))
+            values |= {f"{name} {side}": measure(sums[side]) for name, measure in _MEASURES.items()}
         for name in ("log_loss", *_MEASURES):
-            values[name, "difference"] = values[name, "after"] - values[name, "before"]
-        return {f"{name} {side}": value for (name, side), value in values.items()}
+            values[f"{name} difference"] = values[f"{name} after"] - values[f"{name} before"]
+        return values
 
     intervals = bootstrap(tallies, conversation, statistics, _RESAMPLES, seed)
     return {
-        name: {side: estimate(intervals[f"{name} {side}"]) for side in (*sides, "difference")}
+        name: {side: estimate(intervals[f"{name} {side}"]) for side in ("before", "after", "difference")}
         for name in ("log_loss", *_MEASURES)
     }
 
@@ -223,11 +220,8 @@ def _totals(
     """Answers at each knot, and how many of them lie above each threshold: (folds, categories, 17, 1 + 4)."""
     above = np.concatenate([np.ones((len(physician), 1)), physician[:, None] > np.arange(1, LEVELS)], axis=1)
     hats = _hats(expected)
-    sums = [
-        [hats[rows].T @ above[rows] for rows in ((fold == number) & (category == name) for name in names)]
-        for number in range(FOLDS)
-    ]
-    return np.array(sums)
+    cells = [[(fold == number) & (category == name) for name in names] for number in range(FOLDS)]
+    return np.array([[hats[rows].T @ above[rows] for rows in of_fold] for of_fold in cells])
 
 
 def _fitted(names: tuple[str, ...], totals: np.ndarray) -> TeacherMap:
@@ -268,10 +262,6 @@ def _loss_of(maps: np.ndarray, totals: np.ndarray) -> float:
 
 def _log_loss(labels: np.ndarray, physician: np.ndarray) -> np.ndarray:
     return -np.log(np.maximum(labels[np.arange(len(labels)), physician - 1], 1e-12))
-
-
-def _softened(raw: np.ndarray, share: float) -> np.ndarray:
-    return (1 - share) * raw + share / LEVELS
 
 
 def _map_report(teacher_map: TeacherMap) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Checks of a training set before a judge is trained on it: duplicates across the split, balance, length."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,10 +27,6 @@ _ROWS_AT_ONCE = 512
 _BETWEEN_CHINESE = re.compile(r"(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff])")
 
 
-Name = list[str | int]
-"""The identity of a question (its id) or an answer (its key) in a report."""
-
-
 class Checked(NamedTuple):
     """The training lines that stay, what the checks found, and warnings for the user, one line each."""
 
@@ -53,21 +49,56 @@ def check_training_set(train: Sequence[TrainingLine], validation: Sequence[Train
     Raises:
         InputError: No judge could be trained on this: fewer lines than a batch, or one level only.
     """
-    held_out = {_content(line): line for line in reversed(validation)}
-    leaked = [(line, held_out[_content(line)]) for line in train if _content(line) in held_out]
+    held_out = {_content(line): list(line.answer.key) for line in reversed(validation)}
+    leaked = [
+        {"train": list(line.answer.key), "validation": held_out[_content(line)]}
+        for line in train
+        if _content(line) in held_out
+    ]
     train = [line for line in train if _content(line) not in held_out]
-    removed: dict[str, Any] = {
-        "answers": len(leaked),
-        "pairs": [{"train": _name(line), "validation": _name(twin)} for line, twin in leaked[:_LISTED]],
+    if len(train) < FEWEST_LINES:
+        raise InputError(
+            f"{len(train)} training answers are fewer than a batch of {FEWEST_LINES}; score more, or add --synthetic N"
+        )
+    if len({line.level for line in train}) == 1:
+        raise InputError(
+            f"all {len(train)} training answers have level {train[0].level}, and one level teaches nothing; score "
+            "answers of other quality, or add --synthetic N"
+        )
+    sides = (train, validation)
+    report: dict[str, Any] = {
+        "duplicates": {
+            "removed": {"answers": len(leaked), "pairs": leaked[:_LISTED]},
+            "questions": _near(*({(line.question.id,): line.question.prompt for line in side} for side in sides)),
+            "answers": _near(*({line.answer.key: line.answer.text for line in side} for side in sides)),
+        },
+        "balance": {"train": _balance(train), "validation": _balance(validation)},
+        "length": _lengths([*train, *validation]),
     }
-    duplicates, warnings = _duplicates(train, validation, removed)
-    _require_trainable(train)
-    balance = {"train": _balance(train), "validation": _balance(validation)}
-    length = _lengths([*train, *validation])
-    if balance["validation"]["largest_share"] == 1:
-        warnings.append(f"validation has level {validation[0].level} only: kappa cannot choose a checkpoint")
-    warnings += _length_warnings(length)
-    return Checked(train, {"duplicates": duplicates, "balance": balance, "length": length}, warnings)
+    return Checked(train, report, list(_warnings(report, train, validation)))
+
+
+def _warnings(
+    report: Mapping[str, Any], train: Sequence[TrainingLine], validation: Sequence[TrainingLine]
+) -> Iterator[str]:
+    questions, answers = report["duplicates"]["questions"], report["duplicates"]["answers"]
+    if questions["near"]:
+        ((name,), (other,)) = (questions["pairs"][0][side] for side in ("train", "validation"))
+        yield (
+            f"{questions['near']} training questions are nearly word for word in validation, such as {name} and "
+            f"{other}: its scores flatter the judge"
+        )
+    if answers["near"] > 0.01 * len(train):
+        yield f"{answers['near']} training answers are nearly the same as validation answers"
+    if report["balance"]["validation"]["largest_share"] == 1:
+        yield f"validation has level {validation[0].level} only: kappa cannot choose a checkpoint"
+    for group, lengths in (*report["length"]["by_language"].items(), *report["length"]["by_source"].items()):
+        correlation = lengths["spearman"]
+        if correlation is not None and abs(correlation) >= LENGTH_LIMIT:
+            yield (
+                f"{group}: {'longer' if correlation > 0 else 'shorter'} answers have higher levels (Spearman "
+                f"{correlation:.2f}, limit {LENGTH_LIMIT}): the judge may learn length"
+            )
 
 
 def questions_to_keep_out(questions: Sequence[Question], ids: Collection[str], prompts: Collection[str]) -> set[str]:
@@ -113,50 +144,15 @@ def near_duplicates(texts: Sequence[str], others: Sequence[str], at_least: float
     return duplicates
 
 
-def _require_trainable(train: Sequence[TrainingLine]) -> None:
-    if len(train) < FEWEST_LINES:
-        raise InputError(
-            f"{len(train)} training answers are fewer than a batch of {FEWEST_LINES}; score more, or add --synthetic N"
-        )
-    if len({line.level for line in train}) == 1:
-        raise InputError(
-            f"all {len(train)} training answers have level {train[0].level}, and one level teaches nothing; score "
-            "answers of other quality, or add --synthetic N"
-        )
-
-
-def _duplicates(
-    train: Sequence[TrainingLine], validation: Sequence[TrainingLine], removed: dict[str, Any]
-) -> tuple[dict[str, Any], list[str]]:
-    """Answers, and question texts, that are nearly the same on both sides; they stay where they are."""
-    prompts, held = ({line.question.id: line.question.prompt for line in side} for side in (train, validation))
-    ids, held_ids = list(prompts), list(held)
-    questions = near_duplicates(list(prompts.values()), list(held.values()))
-    answers = near_duplicates([line.answer.text for line in train], [line.answer.text for line in validation])
-    warnings = []
-    if questions:
-        warnings.append(
-            f"{len(questions)} training questions are nearly word for word in validation, such as "
-            f"{ids[questions[0].text]} and {held_ids[questions[0].other]}: its scores flatter the judge"
-        )
-    if len(answers) > 0.01 * len(train):
-        warnings.append(f"{len(answers)} training answers are nearly the same as validation answers")
-    report: dict[str, Any] = {
-        "removed": removed,
-        "questions": _near_report(questions, [[name] for name in ids], [[name] for name in held_ids]),
-        "answers": _near_report(answers, [_name(line) for line in train], [_name(line) for line in validation]),
-    }
-    return report, warnings
-
-
-def _near_report(duplicates: Sequence[NearDuplicate], names: Sequence[Name], others: Sequence[Name]) -> dict[str, Any]:
-    closest = sorted(duplicates, key=lambda duplicate: -duplicate.similarity)[:_LISTED]
+def _near(train: Mapping[Any, str], validation: Mapping[Any, str]) -> dict[str, Any]:
+    """The texts that are nearly the same on both sides, by the parts of their names; they stay where they are."""
+    found = near_duplicates(list(train.values()), list(validation.values()))
+    names, others = list(train), list(validation)
     pairs: list[dict[str, Any]] = [
-        {"train": names[text], "validation": others[other], "similarity": similarity}
-        for text, other, similarity in closest
+        {"train": list(names[text]), "validation": list(others[other]), "similarity": similarity}
+        for text, other, similarity in sorted(found, key=lambda duplicate: -duplicate.similarity)[:_LISTED]
     ]
-    same = sum(duplicate.similarity == 1 for duplicate in duplicates)
-    return {"near": len(duplicates), "same": same, "pairs": pairs}
+    return {"near": len(found), "same": sum(duplicate.similarity == 1 for duplicate in found), "pairs": pairs}
 
 
 def _balance(lines: Sequence[TrainingLine]) -> dict[str, Any]:
@@ -169,27 +165,16 @@ def _balance(lines: Sequence[TrainingLine]) -> dict[str, Any]:
 
 def _lengths(lines: Sequence[TrainingLine]) -> dict[str, Any]:
     """The prediction of an answer's level by its length alone: by language, and by source."""
-    groups: dict[str, dict[str, list[TrainingLine]]] = {"by_language": {}, "by_source": {}}
+    by_language: dict[str, list[TrainingLine]] = {}
+    by_source: dict[str, list[TrainingLine]] = {}
     for line in lines:
-        groups["by_language"].setdefault(line.question.language, []).append(line)
-        groups["by_source"].setdefault(line.source, []).append(line)
-    reports = {
-        name: {group: _length_report(of_group) for group, of_group in sorted(grouped.items())}
-        for name, grouped in groups.items()
+        by_language.setdefault(line.question.language, []).append(line)
+        by_source.setdefault(line.source, []).append(line)
+    return {
+        "limit": LENGTH_LIMIT,
+        "by_language": {name: _length_report(own) for name, own in sorted(by_language.items())},
+        "by_source": {name: _length_report(own) for name, own in sorted(by_source.items())},
     }
-    return {"limit": LENGTH_LIMIT, **reports}
-
-
-def _length_warnings(reports: dict[str, Any]) -> list[str]:
-    warnings = []
-    for group, report in (*reports["by_language"].items(), *reports["by_source"].items()):
-        correlation = report["spearman"]
-        if correlation is not None and abs(correlation) >= LENGTH_LIMIT:
-            warnings.append(
-                f"{group}: {'longer' if correlation > 0 else 'shorter'} answers have higher levels (Spearman "
-                f"{correlation:.2f}, limit {LENGTH_LIMIT}): the judge may learn length"
-            )
-    return warnings
 
 
 def _length_report(lines: Sequence[TrainingLine]) -> dict[str, Any]:
@@ -218,10 +203,6 @@ def _plain(text: str) -> str:
 def _content(line: TrainingLine) -> tuple[str, ...]:
     """Question and answer without case and kind of space; punctuation stays, for "< 4 g" is not "> 4 g"."""
     return tuple(" ".join(text.casefold().split()) for text in (line.question.prompt, line.answer.text))
-
-
-def _name(line: TrainingLine) -> Name:
-    return list(line.answer.key)
 
 
 def _pieces(text: str) -> np.ndarray:

@@ -82,8 +82,7 @@ def graded_answers(
             continue
         stretch = stretches.setdefault((source.language, source.may_be_dressed, level), [])
         missing = _MEAN_STRETCH * (len(stretch) + 1) - sum(stretch)  # brings the mean of the level right
-        task = _Task(source, level, missing, f"{seed}\n{len(answers)}")
-        body = _new_body(task, sources, owners)
+        body = _new_body(source, level, missing, f"{seed}\n{len(answers)}", sources, owners)
         if body is None:
             queues.drop(source, level)
             continue
@@ -96,41 +95,25 @@ def graded_answers(
     return answers
 
 
-class _Task(NamedTuple):
-    """One answer to make.
-
-    Attributes:
-        source: The question.
-        level: What the answer is to deserve.
-        stretch: How far it should be stretched for the mean of its level to come right.
-        seed: Of this answer.
-    """
-
-    source: Source
-    level: int
-    stretch: float
-    seed: str
-
-
-def _new_body(task: _Task, sources: Sequence[Source], owners: Mapping[str, str]) -> Body | None:
+def _new_body(
+    source: Source, level: int, stretch: float, seed: str, sources: Sequence[Source], owners: Mapping[str, str]
+) -> Body | None:
     """An answer with a text that was not given before, or None where some tries give none.
 
     Args:
+        stretch: How far it should be stretched for the mean of its level to come right.
         owners: The question that a text is reserved for; empty for a text that was given.
     """
-    source, question_id = task.source, task.source.question.id
     # Not drawn anew with each try: what runs out of other texts would be left with instructions alone.
-    with_instruction = Random(task.seed).random() < _INSTRUCTED
+    with_instruction = Random(seed).random() < _INSTRUCTED
     for number in range(_TRIES):
-        draw = Random(f"{task.seed}\n{question_id}\n{task.level}\n{number}")
-        body = _body(task, sources, draw)
+        draw = Random(f"{seed}\n{source.question.id}\n{level}\n{number}")
+        body = _body(source, level, stretch > _MEAN_STRETCH, sources, draw)
         if body and source.may_be_dressed:
-            text, steps = dressed(source, body.text, task.stretch, number * _STRETCH_PER_TRY, draw)
-            body = body._replace(text=text, steps=(*body.steps, *steps))
+            body = dressed(source, body, stretch, number * _STRETCH_PER_TRY, draw)
         if body and with_instruction:
-            text = instructed(body.text, source.wording, draw)
-            body = body._replace(text=text, steps=(*body.steps, "instruct"))
-        if body and owners.get(body.text, question_id) == question_id:
+            body = body.with_step("instruct", instructed(body.text, source.wording, draw))
+        if body and owners.get(body.text, source.question.id) == source.question.id:
             return body
     return None
 
@@ -185,17 +168,14 @@ _FREQUENCIES: dict[int, dict[str, float]] = {
 _SHORTENING = ("shortened", "wrong_and_short")
 
 
-def _body(task: _Task, sources: Sequence[Source], draw: Random) -> Body | None:
+def _body(source: Source, level: int, too_short: bool, sources: Sequence[Source], draw: Random) -> Body | None:
     """The content of the answer, made in the first way that works."""
-    too_short = task.stretch > _MEAN_STRETCH
     weights = {
         maker: weight / (4 if too_short and maker in _SHORTENING else 1)
-        for maker, weight in _FREQUENCIES[task.level].items()
+        for maker, weight in _FREQUENCIES[level].items()
     }
-    for maker in in_random_order(weights, draw):
-        if body := _MAKERS[maker](task.source, task.level, sources, draw):
-            return body
-    return None
+    bodies = (_MAKERS[maker](source, level, sources, draw) for maker in in_random_order(weights, draw))
+    return next((body for body in bodies if body), None)
 
 
 MOST_STRETCH = 0.7
@@ -207,14 +187,7 @@ _REFORMED = 0.25
 _NUMBERED = re.compile(r"^\W*(?:\d{1,2}|[一二三四五六七八九十])[.．、)）]", re.MULTILINE)
 
 
-class Dressed(NamedTuple):
-    """A text and the names of what was done to it, in this order."""
-
-    text: str
-    steps: tuple[str, ...]
-
-
-def dressed(source: Source, text: str, stretch: float, at_least: float, draw: Random) -> Dressed:
+def dressed(source: Source, body: Body, stretch: float, at_least: float, draw: Random) -> Body:
     """An answer in another form, with filler, an opening, a closing, as far as it is to be stretched.
 
     Args:
@@ -222,22 +195,18 @@ def dressed(source: Source, text: str, stretch: float, at_least: float, draw: Ra
         stretch: The length to reach, as the logarithm of its ratio to the reference's.
         at_least: How much is added at least, as a logarithm.
     """
-    text, reformed = _reformed(text, source.wording, draw)
-    steps = list(reformed)
-    current = stretch_of(source, text)
+    body = _reformed(body, source.wording, draw)
+    current = stretch_of(source, body.text)
     missing = max(min(stretch, MOST_STRETCH) - current, at_least)
     if missing > 0 and draw.random() < 0.7:
-        characters = round(len(source.text) * math.exp(current + missing)) - len(text)
-        longer = padded(text, characters, source.wording, draw)
-        steps += ["pad"] if longer != text else []
-        text = longer
+        characters = round(len(source.text) * math.exp(current + missing)) - len(body.text)
+        longer = padded(body.text, characters, source.wording, draw)
+        body = body.with_step("pad", longer) if longer != body.text else body
     if missing > 0 and draw.random() < 0.5:
-        text = opened(text, source.question.prompt, source.wording, draw)
-        steps.append("opening")
+        body = body.with_step("opening", opened(body.text, source.question.prompt, source.wording, draw))
     if missing > 0 and draw.random() < 0.3:
-        text = f"{text}\n\n{draw.choice(source.wording.texts.closing)}"
-        steps.append("closing")
-    return Dressed(text, tuple(steps))
+        body = body.with_step("closing", f"{body.text}\n\n{draw.choice(source.wording.texts.closing)}")
+    return body
 
 
 def stretch_of(source: Source, text: str) -> float:
@@ -245,18 +214,19 @@ def stretch_of(source: Source, text: str) -> float:
     return max(-1.5, min(1.5, math.log(len(text) / len(source.text))))
 
 
-def _reformed(text: str, wording: Wording, draw: Random) -> Dressed:
+def _reformed(body: Body, wording: Wording, draw: Random) -> Body:
     """The text in another form: a list, another order, without Markdown; most stay as they are."""
     if draw.random() >= _REFORMED:
-        return Dressed(text, ())
+        return body
+    text = body.text
     forms: dict[str, str | None] = {
         "listed": listed(outline_of(text, wording.grammar), wording),
         # Numbers out of their order would give the change away.
         "reordered": None if _NUMBERED.search(text) else reordered(text, wording.grammar, draw),
         "plain": plain(text).strip(),
     }
-    changed = [Dressed(form, (name,)) for name, form in forms.items() if form and form != text]
-    return draw.choice(changed) if changed else Dressed(text, ())
+    changed = [body.with_step(name, form) for name, form in forms.items() if form and form != text]
+    return draw.choice(changed) if changed else body
 
 
 def padded(text: str, characters: int, wording: Wording, draw: Random) -> str:

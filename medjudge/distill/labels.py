@@ -9,7 +9,7 @@ import numpy as np
 from medjudge.distill.calibrate import NOT_CALIBRATED, Calibration, calibrate_teacher, calibrated, soft_label
 from medjudge.errors import InputError
 from medjudge.records import CONSTRUCTED, AnswerKey, Judgment, PhysicianScore, Question
-from medjudge.rounds import binding_by_answer, expected_of, level_of
+from medjudge.rounds import binding_by_answer, expected_of, level_of, scored_rounds
 from medjudge.scale import LEVELS, consensus, median_level
 
 Physicians = Mapping[AnswerKey, Mapping[str, int]]
@@ -23,16 +23,9 @@ class Label(NamedTuple):
 
     level: int
     probabilities: np.ndarray
-    source: Literal["physician", "constructed", "teacher"]
+    source: Literal["physician", "constructed", "teacher", "synthetic"]
     scored_by: list[str]
     rationale: str | None
-
-
-class Labels(NamedTuple):
-    """The labels, and the reports on teachers."""
-
-    by_answer: dict[AnswerKey, Label]
-    teachers: dict[str, dict[str, Any]]
 
 
 def physicians_by_answer(scores: Iterable[PhysicianScore]) -> dict[AnswerKey, dict[str, int]]:
@@ -57,11 +50,10 @@ def physicians_by_answer(scores: Iterable[PhysicianScore]) -> dict[AnswerKey, di
 
 def teachers_by_answer(judgments: Iterable[Judgment]) -> dict[str, dict[AnswerKey, list[Judgment]]]:
     """Groups the judgments that have a score."""
-    by_teacher: dict[str, dict[AnswerKey, list[Judgment]]] = {}
+    by_teacher: dict[str, list[Judgment]] = {}
     for judgment in judgments:
-        if judgment.score is not None:
-            by_teacher.setdefault(judgment.judge, {}).setdefault(judgment.answer_key, []).append(judgment)
-    return by_teacher
+        by_teacher.setdefault(judgment.judge, []).append(judgment)
+    return {name: rounds for name, own in by_teacher.items() if (rounds := scored_rounds(own))}
 
 
 def label_answers(
@@ -71,8 +63,8 @@ def label_answers(
     questions: Mapping[str, Question],
     calibrate_on: Collection[AnswerKey] | None,
     seed: int,
-) -> Labels:
-    """Gives each answer its target.
+) -> tuple[dict[AnswerKey, Label], dict[str, dict[str, Any]]]:
+    """Gives each answer its target, and the reports on teachers.
 
     A physician outranks a constructed level, which outranks a teacher. Several physicians become a soft label, the
     share of each level; the level stays their mean, rounded down. Several teachers become the mean of their
@@ -106,7 +98,7 @@ def label_answers(
             labels[key] = _by_physicians(physicians[key], rounds)
         else:
             labels[key] = _by_teachers(rounds, {name: after[name][key] for name in rounds if key in after[name]})
-    return Labels(labels, {name: calibration.report for name, calibration in maps.items()})
+    return labels, {name: calibration.report for name, calibration in maps.items()}
 
 
 def _mapped(

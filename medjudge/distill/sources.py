@@ -20,8 +20,6 @@ _ITEM_WITHIN = re.compile(r"(?<=[；;。])\s*(?=\d{1,2}[.．、)）]\s*\D)")
 _WORDS = re.compile(r"\d+(?:\.\d+)?|[A-Za-zµμ]{2,}(?:-?\d+)?|[\u4e00-\u9fff]+")
 _LOCATED = 0.3
 """The share of a point's terms that a reference must hold for the point to be found in it."""
-
-
 FILE = "graded_answers.yaml"
 
 
@@ -120,7 +118,7 @@ class Carried(NamedTuple):
     """
 
     core: bool
-    terms: tuple[tuple[float, frozenset[int]], ...]
+    terms: tuple[tuple[float, Set[int]], ...]
 
 
 def points_of(checklist: str | None, languages: Languages = PACKAGED) -> list[Point]:
@@ -147,10 +145,7 @@ def points_of(checklist: str | None, languages: Languages = PACKAGED) -> list[Po
 
 def is_checklist(text: str, languages: Languages = PACKAGED) -> bool:
     """True if a reference is a list of requirements and no answer."""
-    return any(
-        _heading(line, is_core=True, languages=languages) or _heading(line, is_core=False, languages=languages)
-        for line in text.splitlines()
-    )
+    return any(_heading(line, is_core, languages) for line in text.splitlines() for is_core in (True, False))
 
 
 def _heading(line: str, is_core: bool, languages: Languages) -> re.Match[str] | None:
@@ -189,8 +184,7 @@ def carried(points: Sequence[Point], parts: Sequence[frozenset[str]], wording: W
         located = sorted(point_terms & holders.keys())
         if located and len(located) >= _LOCATED * len(point_terms):
             weights = ((2.0 if term[0].isdigit() else 1.0) / len(holders[term]) for term in located)
-            parts_of_terms = (frozenset(holders[term]) for term in located)
-            result.append(Carried(point.core, tuple(zip(weights, parts_of_terms, strict=True))))
+            result.append(Carried(point.core, tuple(zip(weights, (holders[term] for term in located), strict=True))))
     return result
 
 
@@ -222,6 +216,10 @@ class Body(NamedTuple):
     steps: tuple[str, ...]
     made_from: tuple[str, ...] = ()
 
+    def with_step(self, step: str, text: str) -> "Body":
+        """The answer after one more step, which made it this text."""
+        return self._replace(text=text, steps=(*self.steps, step))
+
 
 class Source:
     """A question with its reference."""
@@ -246,12 +244,12 @@ class Source:
 
     @cached_property
     def terms(self) -> list[frozenset[str]]:
-        """The terms of each part, shape (n parts,)."""
+        """The terms of each part."""
         return [terms(part, self.wording) for part in self.outline.parts]
 
     @cached_property
     def lengths(self) -> list[int]:
-        """The characters of each part, shape (n parts,)."""
+        """The characters of each part."""
         return [len(part.strip()) for part in self.outline.parts]
 
     @cached_property
@@ -283,12 +281,10 @@ class Source:
 
     @cached_property
     def reference_terms(self) -> frozenset[str]:
-        """The terms of the whole reference."""
         return frozenset[str]().union(*self.terms)
 
     @cached_property
     def prompt_terms(self) -> frozenset[str]:
-        """The terms of the question."""
         return terms(self.question.prompt, self.wording)
 
 

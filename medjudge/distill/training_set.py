@@ -1,33 +1,19 @@
 """Makes a training set and a validation set from teachers' judgments, physicians' scores and synthetic answers."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from medjudge.benchmark.splits import held_out_groups
 from medjudge.distill.graded import MODEL, GradedAnswer, graded_answers
-from medjudge.distill.labels import (
-    Label,
-    Physicians,
-    Teachers,
-    label_answers,
-    physicians_by_answer,
-    teachers_by_answer,
-)
+from medjudge.distill.labels import Label, Physicians, Teachers, label_answers, physicians_by_answer, teachers_by_answer
 from medjudge.errors import InputError
-from medjudge.records import (
-    CONSTRUCTED,
-    Answer,
-    AnswerKey,
-    Judgment,
-    PhysicianScore,
-    Question,
-    TrainingLine,
-    earlier_turns,
-)
+from medjudge.records import CONSTRUCTED, Answer, Judgment, PhysicianScore, Question, TrainingLine, earlier_turns
 from medjudge.rounds import level_of
 from medjudge.scale import LEVELS, USABLE_FROM, consensus
 from medjudge.scheme import LLMEVAL_MED, Scheme
@@ -43,8 +29,7 @@ class ScoredAnswers(NamedTuple):
     """The sources of a training set.
 
     Attributes:
-        questions: All questions, with or without answers.
-        answers: All answers, with or without scores.
+        questions: With or without answers; `answers`: with or without scores.
         judgments: Of one or several teachers, any number of rounds.
         scores: Of physicians, or constructed levels.
         scheme: What the questions belong to.
@@ -55,6 +40,15 @@ class ScoredAnswers(NamedTuple):
     judgments: Sequence[Judgment]
     scores: Sequence[PhysicianScore]
     scheme: Scheme = LLMEVAL_MED
+
+    def of_questions(self, ids: Collection[str]) -> "ScoredAnswers":
+        """What belongs to these questions."""
+        return self._replace(
+            questions=[question for question in self.questions if question.id in ids],
+            answers=[answer for answer in self.answers if answer.question_id in ids],
+            judgments=[judgment for judgment in self.judgments if judgment.question_id in ids],
+            scores=[score for score in self.scores if score.question_id in ids],
+        )
 
 
 @dataclass(frozen=True)
@@ -105,21 +99,40 @@ def build_training_set(sources: ScoredAnswers, options: TrainingSetOptions = Tra
     ]
     if not scored and not options.synthetic:
         raise InputError("nothing to distil: no answer here has a physician's score or a judgment with a score")
-    scored_questions = [by_id[answer.question_id] for answer in scored]
-    held = _held_out(scored_questions or sources.questions, options)
+    asked = [by_id[answer.question_id] for answer in scored] or sources.questions
+    held = held_out_groups(asked, options.validation_share, options.seed)
+    conversations = {question.group for question in asked}
+    if not held or held == conversations:
+        raise InputError(
+            f"{len(conversations)} scored conversations are too few to hold some out for validation; score more of them"
+        )
     in_validation = {answer.key: by_id[answer.question_id].group in held for answer in scored}
     calibrate_on = [key for key, is_held in in_validation.items() if not is_held] if options.calibrate else None
-    labels = label_answers(in_validation, physicians, teachers, by_id, calibrate_on, options.seed)
-    earlier = earlier_turns(sources.questions)
-    lines = [_line(by_id[answer.question_id], answer, labels.by_answer[answer.key], options) for answer in scored]
-    lines += [
-        _synthetic_line(graded, options)
-        for graded in _synthetic_answers(sources, options, held, nothing_scored=not scored)
+    labels, reports = label_answers(in_validation, physicians, teachers, by_id, calibrate_on, options.seed)
+    targets: list[tuple[Question, Answer, Label, list[str]]] = [
+        (by_id[answer.question_id], answer, labels[answer.key], []) for answer in scored
     ]
-    lines = [line.model_copy(update={"earlier": list(earlier[line.question.id])}) for line in lines]
+    for graded in _synthetic_answers(sources, options, held, not scored):
+        label = Label(graded.level, np.eye(LEVELS)[graded.level - 1], "synthetic", [f"synthetic: {graded.how}"], None)
+        targets.append((graded.question, graded.answer, label, graded.made_from))
+    earlier = earlier_turns(sources.questions)
+    lines = [
+        TrainingLine(
+            question=question,
+            earlier=list(earlier[question.id]),
+            answer=answer,
+            level=label.level,
+            probabilities=[round(float(value), 6) for value in label.probabilities],
+            source=label.source,
+            scored_by=label.scored_by,
+            weight=options.weights[label.source],
+            rationale=label.rationale,
+            made_from=made_from,
+        )
+        for question, answer, label, made_from in targets
+    ]
     train = [line for line in lines if line.question.group not in held]
     validation = [line for line in lines if line.question.group in held]
-    levels_by_answer = [set(levels.values()) for levels in physicians.values()]
     summary: dict[str, Any] = {
         "train": side_summary(train),
         "validation": side_summary(validation),
@@ -127,11 +140,11 @@ def build_training_set(sources: ScoredAnswers, options: TrainingSetOptions = Tra
         "unscored_judgments": sum(judgment.score is None for judgment in sources.judgments),
         "teacher_against_physicians": _disagreement(physicians, teachers),
         "raters_disagree_on_usable": sum(
-            len({level >= USABLE_FROM for level in levels}) > 1 for levels in levels_by_answer
+            len({level >= USABLE_FROM for level in levels.values()}) > 1 for levels in physicians.values()
         ),
         "answers_with_several_raters": sum(len(levels) > 1 for levels in physicians.values()),
         "raters": dict(Counter(rater for levels in physicians.values() for rater in levels if rater != CONSTRUCTED)),
-        "calibration": {"teachers": labels.teachers},
+        "calibration": {"teachers": reports},
     }
     return TrainingSet(train, validation, summary)
 
@@ -153,40 +166,15 @@ def side_summary(lines: Sequence[TrainingLine]) -> dict[str, Any]:
 def _require_consistent(sources: ScoredAnswers, options: TrainingSetOptions) -> None:
     """Raises InputError where a score has no answer, or a model has the name of the synthetic answers."""
     known = {answer.key for answer in sources.answers}
-    said = [*(("physicians' score", score.answer_key) for score in sources.scores)]
-    said += [("judgment", judgment.answer_key) for judgment in sources.judgments]
-    for what, key in said:
-        if key not in known:
-            raise InputError(
-                f"a {what} belongs to no answer: question {key.question_id}, model {key.model}, sample {key.sample}; "
-                "check whether the answers are those of another run"
-            )
+    for what, records in (("physicians' score", sources.scores), ("judgment", sources.judgments)):
+        for key in (record.answer_key for record in records):
+            if key not in known:
+                raise InputError(
+                    f"a {what} belongs to no answer: question {key.question_id}, model {key.model}, sample "
+                    f"{key.sample}; check whether the answers are those of another run"
+                )
     if options.synthetic and any(answer.model == MODEL for answer in sources.answers):
         raise InputError(f"a model here is named {MODEL}, like the model of --synthetic; rename it")
-
-
-def _held_out(questions: Sequence[Question], options: TrainingSetOptions) -> set[str]:
-    held = held_out_groups(questions, options.validation_share, options.seed)
-    conversations = {question.group for question in questions}
-    if not held or held == conversations:
-        raise InputError(
-            f"{len(conversations)} scored conversations are too few to hold some out for validation; score more of them"
-        )
-    return held
-
-
-def _line(question: Question, answer: Answer, label: Label, options: TrainingSetOptions) -> TrainingLine:
-    return TrainingLine(
-        question=question,
-        earlier=[],
-        answer=answer,
-        level=label.level,
-        probabilities=[round(float(value), 6) for value in label.probabilities],
-        source=label.source,
-        scored_by=label.scored_by,
-        weight=options.weights[label.source],
-        rationale=label.rationale,
-    )
 
 
 def _synthetic_answers(
@@ -208,29 +196,11 @@ def _synthetic_answers(
     return made
 
 
-def _synthetic_line(graded: GradedAnswer, options: TrainingSetOptions) -> TrainingLine:
-    return TrainingLine(
-        question=graded.question,
-        earlier=[],
-        answer=graded.answer,
-        level=graded.level,
-        probabilities=[float(level == graded.level) for level in range(1, LEVELS + 1)],
-        source="synthetic",
-        scored_by=[f"synthetic: {graded.how}"],
-        made_from=graded.made_from,
-        weight=options.weights["synthetic"],
-    )
-
-
 def _disagreement(physicians: Physicians, teachers: Teachers) -> dict[str, Any]:
-    rounds: dict[AnswerKey, list[Judgment]] = {}
-    for by_answer in teachers.values():
-        for key, judgments in by_answer.items():
-            rounds.setdefault(key, []).extend(judgments)
-    pairs = [
-        (level_of(rounds[key]), consensus(physicians[key].values()))
-        for key in sorted(physicians.keys() & rounds.keys())
-    ]
+    pairs = []
+    for key, levels in physicians.items():
+        if rounds := [judgment for by_answer in teachers.values() for judgment in by_answer.get(key, ())]:
+            pairs.append((level_of(rounds), consensus(levels.values())))
     return {
         "answers": len(pairs),
         "other_level": sum(teacher != physician for teacher, physician in pairs),
@@ -245,26 +215,19 @@ _PEOPLE = ("physician", "constructed")
 
 
 class Stages(NamedTuple):
-    """The lines of both stages."""
+    """The lines of both stages, and how many of the teacher's come again in the second one."""
 
     first: list[TrainingLine]
     last: list[TrainingLine]
-
-    @property
-    def replayed(self) -> int:
-        """The number of the teacher's lines that come again in the second stage."""
-        return sum(line.source == "teacher" for line in self.last)
+    replayed: int
 
 
 def people_last(train: Sequence[TrainingLine], seed: int) -> Stages:
-    """Divides a training set into the lines of both stages.
+    """Divides a training set into the lines of both stages: the last one in random order, where all weigh the same.
 
     Args:
         train: Lines of people, of teachers, and synthetic ones, which belong to the first stage.
         seed: Fixes which of the teacher's lines are replayed.
-
-    Returns:
-        The first stage as it is; the last one in random order, where all lines weigh the same.
 
     Raises:
         InputError: People or teachers have no line.
@@ -281,4 +244,4 @@ def people_last(train: Sequence[TrainingLine], seed: int) -> Stages:
     replayed = draw.sample(taught, min(len(taught), round(len(people) * REPLAYED / (1 - REPLAYED))))
     last = [line.model_copy(update={"weight": 1.0}) for line in (*people, *replayed)]
     draw.shuffle(last)
-    return Stages([line for line in train if line.source not in _PEOPLE], last)
+    return Stages([line for line in train if line.source not in _PEOPLE], last, len(replayed))

@@ -1,6 +1,5 @@
 """Adapters of judges, fresh from a config's `lora_*` fields or from a judge folder, and quantised bases (QLoRA)."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ from transformers import PreTrainedModel
 from trl import ModelConfig
 
 from medjudge.errors import InputError
-from medjudge.files import read_text, write_json
+from medjudge.files import read_json, write_json
 from medjudge.judge.adapter import ADAPTER_CONFIG, load_adapter
 from medjudge.judge.folder import JudgeCard, TrainedOn, read_card
 from medjudge.models.loading import base_name
@@ -55,8 +54,6 @@ def lora_config(
 ) -> LoraConfig:
     """The configuration of an adapter on the last `upper` layers of a model, or on all.
 
-    Without `lora_target_modules` it sits on all linear layers.
-
     Raises:
         InputError: The model does not have so many layers.
     """
@@ -92,7 +89,7 @@ def lora_refusal(error: ValueError) -> Exception:
 def write_base_name(folder: Path, base_model: str) -> None:
     """Names the base model in a saved adapter's `adapter_config.json`, where peft writes its path on this machine."""
     path = folder / ADAPTER_CONFIG
-    write_json(path, json.loads(path.read_text(encoding="utf-8")) | {"base_model_name_or_path": base_model})
+    write_json(path, read_json(path) | {"base_model_name_or_path": base_model})
 
 
 def starting_card(folder: Path, kind: str, options: ModelConfig) -> JudgeCard:
@@ -118,10 +115,9 @@ def starting_card(folder: Path, kind: str, options: ModelConfig) -> JudgeCard:
         options.load_in_4bit, options.load_in_8bit = quantization.bits == 4, quantization.bits == 8
         options.use_bnb_nested_quant, options.dtype = quantization.nested, quantization.dtype
         options.bnb_4bit_quant_type = quantization.type or options.bnb_4bit_quant_type
-    with damage_explained(folder):
-        shape = json.loads(read_text(folder / ADAPTER_CONFIG))
-        options.lora_r, options.lora_alpha = shape["r"], shape["lora_alpha"]
-        options.use_rslora, options.use_dora = shape["use_rslora"], shape["use_dora"]
+    shape = read_json(folder / ADAPTER_CONFIG)  # which `read_card` checked
+    options.lora_r, options.lora_alpha = shape["r"], shape["lora_alpha"]
+    options.use_rslora, options.use_dora = shape.get("use_rslora", False), shape.get("use_dora", False)
     return card
 
 
@@ -143,10 +139,9 @@ def damage_explained(folder: Path) -> Iterator[None]:
     except (SafetensorError, RuntimeError, ValueError, KeyError, TypeError, AttributeError, OSError) as error:
         if isinstance(error, torch.cuda.OutOfMemoryError):
             raise
-        reason = f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())[:200]
         raise InputError(
-            f"start_from {folder}: its files are corrupt or do not fit its base model ({reason}); "
-            "restore them or train the judge again"
+            f"start_from {folder}: its files are corrupt or do not fit its base model "
+            f"({' '.join(str(error).split())[:200]}); restore them or train the judge again"
         ) from None
 
 

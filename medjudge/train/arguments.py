@@ -121,7 +121,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> TrainingConfig:
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = TrlParser([JudgeArguments, ModelConfig, SFTConfig], allow_abbrev=False)
     parser.error = _refuse  # argparse would print 140 lines of usage
-    if under_deepspeed() and not torch.cuda.is_available() and not deepspeed_on_cpu():
+    if _under_deepspeed() and not torch.cuda.is_available() and not deepspeed_on_cpu():
         _refuse("DeepSpeed needs a GPU, and torch sees none here; set DS_ACCELERATOR=cpu, or launch with two-cpu.yaml")
     if words[-1:] == ["--config"]:
         _refuse("--config: no file named")
@@ -136,14 +136,13 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> TrainingConfig:
     return parsed
 
 
-def under_deepspeed() -> bool:
-    """True if `accelerate launch` started this process with DeepSpeed."""
-    return os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true"
-
-
 def deepspeed_on_cpu() -> bool:
-    """True if it did, and the user chose DeepSpeed's CPU accelerator."""
-    return under_deepspeed() and os.environ.get("DS_ACCELERATOR") == "cpu"
+    """True if `accelerate launch` started this process with DeepSpeed, and the user chose its CPU accelerator."""
+    return _under_deepspeed() and os.environ.get("DS_ACCELERATOR") == "cpu"
+
+
+def _under_deepspeed() -> bool:
+    return os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true"
 
 
 def _require_own_options(judge: JudgeArguments, options: frozenset[str]) -> None:
@@ -162,11 +161,9 @@ def _require_own_options(judge: JudgeArguments, options: frozenset[str]) -> None
 def _require_known(options: frozenset[str]) -> None:
     """Refuses an option that does not exist, and names the nearest one."""
     known = {field.name for part in (JudgeArguments, ModelConfig, SFTConfig) for field in fields(part)}
-    for option in sorted(options - known - {"config", "env", "help"}):
-        near = get_close_matches(option.removeprefix("no_"), known, n=1)
-        if not near or near[0] != option.removeprefix("no_"):
-            hint = f"did you mean --{near[0]}?" if near else "leave it out"
-            _refuse(f"there is no option --{option}; {hint}")
+    for option in sorted(options - known - {f"no_{name}" for name in known} - {"config", "env", "help"}):
+        near = get_close_matches(option, known, n=1)
+        _refuse(f"there is no option --{option}; {f'did you mean --{near[0]}?' if near else 'leave it out'}")
 
 
 def _refuse(message: str) -> NoReturn:
@@ -199,7 +196,6 @@ def _machine_defaults() -> dict[str, Any]:
         "save_total_limit": 1,
         "load_best_model_at_end": None,  # see with_defaults
         "metric_for_best_model": "quadratic_kappa",
-        "disable_tqdm": not sys.stderr.isatty(),
     }
 
 

@@ -68,14 +68,6 @@ class TimedCheckpoints(TrainerCallback):
         control.should_log |= control.should_save or control.should_evaluate
 
 
-_STAGING = ".staging"
-
-
-def staging(folder: Path) -> Path:
-    """The folder that holds a judge's files until all of them are written."""
-    return folder / _STAGING
-
-
 def checkpoint_to_resume(folder: Path, resume: bool) -> str | None:
     """The checkpoint that a run continues from; None for a new run.
 
@@ -94,21 +86,21 @@ def checkpoint_to_resume(folder: Path, resume: bool) -> str | None:
 
 def last_checkpoint(folder: Path) -> str | None:
     """The last complete checkpoint of an interrupted run; None where there is none."""
-    complete = [path for path in _checkpoints(folder) if _is_complete(path)]
+    complete = [path for path, is_complete in _checkpoints(folder).items() if is_complete]
     return str(max(complete, key=checkpoint_step)) if complete else None
 
 
-def _checkpoints(folder: Path) -> list[Path]:
-    return [path for path in (folder / CHECKPOINTS).glob("checkpoint-*") if re.fullmatch(r"checkpoint-\d+", path.name)]
-
-
-def _is_complete(checkpoint: Path) -> bool:
-    """True if a checkpoint was written to its end: the trainer's state is written last."""
-    try:
-        read_json(checkpoint / TRAINER_STATE_NAME)
-    except InputError:
-        return False
-    return True
+def _checkpoints(folder: Path) -> dict[Path, bool]:
+    """The checkpoints, and which were written to their end: the trainer's state is written last."""
+    found = {}
+    for path in (folder / CHECKPOINTS).glob("checkpoint-*"):
+        if re.fullmatch(r"checkpoint-\d+", path.name):
+            try:
+                read_json(path / TRAINER_STATE_NAME)
+                found[path] = True
+            except InputError:
+                found[path] = False
+    return found
 
 
 @contextmanager
@@ -121,43 +113,36 @@ def whole_or_nothing(folder: Path, writes: bool) -> Iterator[None]:
     """
     had_checkpoints = (folder / CHECKPOINTS).exists()
     if writes:
-        for checkpoint in _checkpoints(folder):
-            if not _is_complete(checkpoint):  # a run was killed while it wrote
+        for checkpoint, is_complete in _checkpoints(folder).items():
+            if not is_complete:  # a run was killed while it wrote
                 shutil.rmtree(checkpoint)
     try:
         yield
     except BaseException as error:
         if writes:
-            shutil.rmtree(staging(folder), ignore_errors=True)
-            if last_checkpoint(folder) is None or isinstance(error, NotFiniteError):
-                _remove(folder, had_checkpoints)
+            shutil.rmtree(folder / STAGING, ignore_errors=True)
+            kept = last_checkpoint(folder)
+            if kept is None or isinstance(error, NotFiniteError):
+                if not had_checkpoints:
+                    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+                shutil.rmtree(folder / TENSORBOARD, ignore_errors=True)
+                (folder / CURVES_FILE).unlink(missing_ok=True)
+                for left in (folder / "training", folder):
+                    with suppress(OSError):  # it does not exist, or holds something else
+                        left.rmdir()
             if not isinstance(error, Exception):
-                kept = last_checkpoint(folder)
-                nothing = "before its first checkpoint: nothing is kept, and the same command starts it again"
-                notify(
-                    "\ntraining stopped"
-                    + (f": {kept} is kept; the same command with --resume continues from it" if kept else f" {nothing}")
-                )
+                nothing = " before its first checkpoint: nothing is kept, and the same command starts it again"
+                how = f": {kept} is kept; the same command with --resume continues from it" if kept else nothing
+                notify(f"\ntraining stopped{how}")
         raise
 
 
-def _remove(folder: Path, had_checkpoints: bool) -> None:
-    if not had_checkpoints:
-        shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
-    shutil.rmtree(folder / TENSORBOARD, ignore_errors=True)
-    (folder / CURVES_FILE).unlink(missing_ok=True)
-    for left in (folder / "training", folder):
-        with suppress(OSError):  # it does not exist, or holds something else
-            left.rmdir()
+STAGING = ".staging"
+"""Holds a judge's files, within its folder, until all of them are written."""
 
 
 def move_into_place(folder: Path) -> None:
-    """Moves the files from `staging` into the folder."""
-    for path in sorted(staging(folder).iterdir()):
+    """Moves the files from `STAGING` into the folder."""
+    for path in sorted((folder / STAGING).iterdir()):
         os.replace(path, folder / path.name)
-    staging(folder).rmdir()
-
-
-def remove_checkpoints(folder: Path) -> None:
-    """Removes the checkpoints of a finished judge: until its card is written, a killed run needs them."""
-    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+    (folder / STAGING).rmdir()

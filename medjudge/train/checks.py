@@ -16,7 +16,6 @@ from medjudge.judge.folder import CARD_FILE, JudgeCard
 from medjudge.models.hardware import is_out_of_memory, return_freed_memory
 from medjudge.records import TrainingLine
 from medjudge.train.arguments import TRAINABLE_STYLES, JudgeArguments, deepspeed_on_cpu
-from medjudge.train.kinds import KINDS
 
 FEW_STEPS = 100
 """Optimizer steps below which training is too short for a schedule of warm-up and decay to mean much."""
@@ -66,25 +65,30 @@ def require_possible(
         raise InputError(
             "config: ZeRO-3 cannot share out a quantised model; launch with zero2.yaml, or set load_in_4bit false"
         )
-    if not KINDS[judge.kind].under_zero3 and is_deepspeed_zero3_enabled():
-        raise InputError(
-            f"config: {judge.kind} judges are too small to be worth ZeRO-3; launch with zero2.yaml or without"
-        )
+    if training.packing and is_deepspeed_zero3_enabled():
+        raise InputError("config: packing cannot be tried out under ZeRO-3; train without packing, or with zero2.yaml")
+    if judge.kind == "ordinal" and is_deepspeed_zero3_enabled():
+        raise InputError("config: ordinal judges are too small to be worth ZeRO-3; launch with zero2.yaml or without")
 
 
 def require_teachable(file: str, train: Sequence[TrainingLine], training: TrainingArguments) -> None:
     """Raises InputError where all lines have one level, or there are fewer than a batch takes."""
-    levels = {line.level for line in train}
-    if len(levels) == 1:
-        raise InputError(
-            f"{file}: every line has level {levels.pop()}, which teaches nothing; add answers of other levels"
-        )
+    require_levels(file, train)
     batch = batch_size(training)
     if len(train) < batch:
         raise InputError(
             f"{file}: {len(train)} lines are fewer than a batch of {batch} ({training.per_device_train_batch_size} "
             f"per_device_train_batch_size x {training.gradient_accumulation_steps} gradient_accumulation_steps x "
             f"{training.world_size} processes); lower one of these, or add lines"
+        )
+
+
+def require_levels(what: str, train: Sequence[TrainingLine]) -> None:
+    """Raises InputError where all lines have one level."""
+    levels = {line.level for line in train}
+    if len(levels) == 1:
+        raise InputError(
+            f"{what}: every line has level {levels.pop()}, which teaches nothing; add answers of other levels"
         )
 
 

@@ -109,13 +109,13 @@ def ordinal_dataset(
     rows = []
     for line in lines:
         points = points_of(line.question)
-        targets = {(target.source, target.point): target for target in line.points}
+        targets = {(target.source, target.point): _verdict(target) for target in line.points}
         prompt = "\n".join([*line.earlier, line.question.prompt])
         encoded = encode(tokenizer, prompt, points, line.answer.text, max_length, most_windows)
         rows.append(
             {
                 "windows": [window._asdict() for window in encoded.windows],
-                "verdicts": [_verdict(targets.get((point.source, point.text))) for point in points],
+                "verdicts": [targets.get((point.source, point.text), [0.0] * len(VERDICTS)) for point in points],
                 "labels": line.probabilities,
                 "level": line.level,
                 "weight": line.weight,
@@ -125,8 +125,8 @@ def ordinal_dataset(
     return Dataset.from_list(rows)
 
 
-def _verdict(target: PointVerdict | None) -> list[float]:
-    return [0.0] * len(VERDICTS) if target is None else [getattr(target, name) for name in VERDICTS]
+def _verdict(target: PointVerdict) -> list[float]:
+    return [getattr(target, name) for name in VERDICTS]
 
 
 def encoded_row(row: dict[str, Any]) -> Encoded:
@@ -137,7 +137,6 @@ def encoded_row(row: dict[str, Any]) -> Encoded:
 def encoded_lines(
     lines: Sequence[TrainingLine],
     tokenizer: PreTrainedTokenizerBase,
-    level_ids: list[int],
     max_length: int,
     style: Style,
     scheme: Scheme,
@@ -151,13 +150,11 @@ def encoded_lines(
     language loss is on: the rationale and the end of the reply, and -100 elsewhere. The score has a loss of its own.
     Without a rationale, only the score is learnt: the end of the reply says nothing about the answer. A rationale is
     cut off after `rationale_tokens`, and where the window ends: the prompt is the one that the judge reads.
-
-    Args:
-        level_ids: From `score_token_ids`.
     """
     work = [Assignment(line.question, tuple(line.earlier), line.answer, scheme=scheme) for line in lines]
     room = prompt_room(GenerativeSettings(max_length))
     prompts = encode_prompts(tokenizer, work, [room] * len(work), style)
+    level_ids = score_token_ids(tokenizer)
     return [
         None if prompt is None else _encoded(line, prompt, tokenizer, level_ids, max_length)
         for line, prompt in zip(lines, prompts, strict=True)
@@ -199,19 +196,15 @@ def data_with_room(
     assert training.max_length
     prompt_hashes(judge.style, data.scheme)  # the card's, after training: what is missing is said now
     with_chat_template(tokenizer)
-    level_ids = score_token_ids(tokenizer)
-    sides: list[tuple[list[TrainingLine], list[Row]]] = []
+    reason = f"rubric, question and reference leave no room for the answer in max_length {training.max_length}"
+    sides, encoded = [], []
     for file, lines in ((judge.train_file, data.train), (judge.validation_file, data.validation)):
-        rows = encoded_lines(lines, tokenizer, level_ids, training.max_length, judge.style, data.scheme)
-        fitting = [line for line, row in zip(lines, rows, strict=True) if row is not None]
-        encoded = [row for row in rows if row is not None]
-        left_out = sorted({line.question.id for line in lines} - {line.question.id for line in fitting})
-        reason = f"rubric, question and reference leave no room for the answer in max_length {training.max_length}"
-        if not fitting:
+        rows = encoded_lines(lines, tokenizer, training.max_length, judge.style, data.scheme)
+        sides.append([line for line, row in zip(lines, rows, strict=True) if row is not None])
+        encoded.append([row for row in rows if row is not None])
+        if not encoded[-1]:
             raise InputError(f"{file}: in all {len(lines)} lines, {reason}; raise max_length in the config")
-        if len(fitting) < len(lines) and training.process_index == 0:
-            dropped = f"{len(lines) - len(fitting)} of {len(lines)} lines dropped"
-            notify(f"{file}: {dropped}: {reason} ({', '.join(left_out)})")
-        sides.append((fitting, encoded))
-    (train, encoded_train), (validation, encoded_validation) = sides
-    return data._replace(train=train, validation=validation, encoded=(encoded_train, encoded_validation))
+        if (dropped := rows.count(None)) and training.process_index == 0:
+            left_out = sorted({line.question.id for line in lines} - {line.question.id for line in sides[-1]})
+            notify(f"{file}: {dropped} of {len(lines)} lines dropped: {reason} ({', '.join(left_out)})")
+    return data._replace(train=sides[0], validation=sides[1], encoded=(encoded[0], encoded[1]))

@@ -11,7 +11,6 @@ from datasets import Dataset
 from peft import PeftModel
 from peft.helpers import disable_input_dtype_casting
 from peft.tuners.lora import LoraLayer
-from torch import nn
 from transformers import EvalPrediction, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 from transformers.trainer_utils import EvalLoopOutput
@@ -19,7 +18,6 @@ from trl import ModelConfig, SFTConfig, SFTTrainer
 from trl.trainer.utils import get_quantization_config
 
 from medjudge.errors import InputError
-from medjudge.judge.folder import JudgeCard
 from medjudge.judge.generative import score_token_ids
 from medjudge.judge.label_logits import exact_label_logits
 from medjudge.models.loading import load_causal_lm
@@ -56,7 +54,9 @@ class GenerativeTrainer(JudgeTrainer, SFTTrainer):
         # peft would cast the input of each layer to the adapter's float32, and autocast cast it back: two copies of it
         # for each projection, 300 MB a layer of Qwen3-1.7B at 4,096 tokens. Autocast alone needs one for query, key and
         # value. It holds for the whole step: with gradient checkpointing, the backward pass runs the layers again.
-        with disable_input_dtype_casting(self.model, self.accelerator.native_amp and plain_lora(self.model)):
+        # DoRA computes norms in the dtype of its input.
+        variants = (module.lora_variant for module in self.model.modules() if isinstance(module, LoraLayer))
+        with disable_input_dtype_casting(self.model, self.accelerator.native_amp and not any(variants)):
             return super().training_step(*arguments, **options)
 
     def evaluation_loop(self, *arguments: Any, **options: Any) -> EvalLoopOutput:
@@ -90,11 +90,6 @@ class GenerativeTrainer(JudgeTrainer, SFTTrainer):
         total = sum(factor * values for factor, values in zip(factors, each.values(), strict=True))
         loss = self.of_step((total * weight).sum() / weight.sum(), weight, num_items_in_batch)
         return (loss, levels.detach()) if return_outputs else loss
-
-
-def plain_lora(model: nn.Module) -> bool:
-    """True if all adapters are plain LoRA; DoRA computes norms in the dtype of its input."""
-    return not any(isinstance(module, LoraLayer) and module.lora_variant for module in model.modules())
 
 
 def validation_metrics(prediction: EvalPrediction) -> dict[str, float]:
@@ -140,10 +135,9 @@ def collate(rows: list[dict[str, Any]], pad_id: int) -> dict[str, torch.Tensor]:
         `attention_mask` for rows; `ends` from `path_ends` for rows of `tree_packed`; of each line `score_row` and
         `score_at`, `probabilities` (lines, 5), `level` and `weight`.
     """
-    in_packs = "lines" in rows[0]
-    lines = [line for row in rows for line in row["lines"]] if in_packs else rows
-    in_trees = "shared" in lines[0]
-    skipped = [line["shared"] if in_trees else 0 for line in lines]
+    lines = [line for row in rows for line in row.get("lines", [row])]
+    in_packs, in_trees = "lines" in rows[0], "shared" in lines[0]
+    skipped = [line.get("shared", 0) for line in lines]
     lengths = [len(line["input_ids"]) - shared for line, shared in zip(lines, skipped, strict=True)]
     if in_packs:
         shape = (1, sum(lengths))
@@ -168,11 +162,11 @@ def collate(rows: list[dict[str, Any]], pad_id: int) -> dict[str, torch.Tensor]:
         batch["attention_mask"] = (batch["line"] >= 0).long()
     if in_trees:
         batch["ends"] = path_ends([len(line["input_ids"]) for line in lines], skipped)
-    starts = [start - first for (_, start), first in zip(places, skipped, strict=True)]
+    at = [start - first + line["score_at"] for line, (_, start), first in zip(lines, places, skipped, strict=True)]
     return {
         **batch,
         "score_row": torch.tensor([row for row, _ in places]),
-        "score_at": torch.tensor([start + line["score_at"] for line, start in zip(lines, starts, strict=True)]),
+        "score_at": torch.tensor(at),
         "probabilities": torch.tensor([line["probabilities"] for line in lines], dtype=torch.float32),
         "level": torch.tensor([line["level"] for line in lines]),
         "weight": torch.tensor([line["weight"] for line in lines], dtype=torch.float32),
@@ -210,14 +204,14 @@ def generative_trainer(
     fill one sequence, with `share_prefixes` as a tree.
 
     Raises:
-        InputError: The base model cannot be loaded, it has no layer that `lora_target_modules`
-            names, an option needs what is not installed, or packed lines would see each other.
+        InputError: The base model cannot be loaded or has no layer that `lora_target_modules` names, the adapter is
+            corrupt or does not fit, an option needs what is not installed, or packed lines would see each other.
     """
     if training.use_liger_kernel and find_spec("liger_kernel") is None:
         raise InputError("config: use_liger_kernel needs liger-kernel; pip install 'medjudge[gpu]', or leave it out")
     if training.padding_free:
         raise InputError("config: padding_free is not supported; take packing, which pads nothing either")
-    base = load_for_training(model, judge.start_folder)
+    base = _loaded(model, judge.start_folder)
     train, validation = generative_datasets(judge, training, tokenizer, data)
     if training.packing:
         # A quantised model was loaded where it is trained.
@@ -247,12 +241,8 @@ def generative_trainer(
     return trainer
 
 
-def load_for_training(options: ModelConfig, start_from: Path | None = None) -> PreTrainedModel | PeftModel:
-    """The base model, quantised where the options say so, with the adapter of a judge where one is given.
-
-    Raises:
-        InputError: It cannot be loaded, or the adapter is corrupt or does not fit it.
-    """
+def _loaded(options: ModelConfig, start_from: Path | None) -> PreTrainedModel | PeftModel:
+    """The base model, quantised where the options say so, with the adapter of a judge where one is given."""
     assert options.model_name_or_path
     if quantization_of(options) is not None:
         require_bitsandbytes("config: load_in_4bit")
@@ -267,9 +257,7 @@ def load_for_training(options: ModelConfig, start_from: Path | None = None) -> P
     )
     if options.load_in_4bit:
         keep_differentiable(model)
-    if start_from is None:
-        return model
-    return adapter_to_train(model, start_from)
+    return model if start_from is None else adapter_to_train(model, start_from)
 
 
 def readable(model: Any) -> Any:
@@ -280,11 +268,10 @@ def readable(model: Any) -> Any:
     return model.get_base_model() if isinstance(model, PeftModel) and not is_deepspeed_zero3_enabled() else model
 
 
-def save_generative(trainer: Any, tokenizer: PreTrainedTokenizerBase, card: JudgeCard, folder: Path) -> None:
+def save_generative(trainer: Any, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
     """Writes adapter and tokenizer; every process calls it, as under ZeRO-3 each holds a part."""
     trainer.save_model(str(folder))
-    if not trainer.accelerator.is_main_process:
-        return
-    for name in ("README.md", "training_args.bin"):
-        (folder / name).unlink(missing_ok=True)
-    tokenizer.save_pretrained(folder)
+    if trainer.accelerator.is_main_process:
+        for name in ("README.md", "training_args.bin"):
+            (folder / name).unlink(missing_ok=True)
+        tokenizer.save_pretrained(folder)

@@ -66,10 +66,7 @@ def cumulative_loss(cumulative: torch.Tensor, target: torch.Tensor, weight: torc
     Args:
         cumulative: Logits of level > 1, > 2, > 3, > 4, shape (batch, 4).
         target: Soft labels, level 1 first, shape (batch, 5), rows adding up to 1.
-        weight: Shape (batch,), positive.
-
-    Returns:
-        The weighted mean over the batch, a scalar.
+        weight: Of the answers in the mean, shape (batch,), positive.
     """
     above = target.flip(1).cumsum(1).flip(1)[:, 1:]
     each = functional.binary_cross_entropy_with_logits(cumulative, above.to(cumulative.dtype), reduction="none").sum(1)
@@ -82,11 +79,8 @@ def verdict_loss(logits: torch.Tensor, target: torch.Tensor, row: torch.Tensor, 
     Args:
         logits: Of met, open and contradicted, shape (points, 3).
         target: Soft labels, shape (points, 3); all 0 for a point without a label.
-        row: The answer of each point, shape (points,).
-        weight: Of the answers, shape (batch,), positive.
-
-    Returns:
-        The weighted mean over the batch, a scalar; an answer without a labelled point counts as 0.
+        row: The answer of each point, shape (points,); one without a labelled point counts as 0.
+        weight: Of the answers in the mean, shape (batch,), positive.
     """
     target = target.to(logits.dtype)
     none = logits.new_zeros(len(weight))
@@ -96,10 +90,7 @@ def verdict_loss(logits: torch.Tensor, target: torch.Tensor, row: torch.Tensor, 
 
 
 def language_loss(logits: torch.Tensor, token: torch.Tensor, line: torch.Tensor, lines: int) -> torch.Tensor:
-    """The mean negative log likelihood of each line's own words.
-
-    The mean is over a line, not over the batch: a long rationale does not outweigh a short one, and a line without a
-    rationale counts as much as one with a rationale.
+    """The mean negative log likelihood of each line's own words: a long rationale does not outweigh a short one.
 
     Args:
         logits: Next-token logits, shape (tokens, vocabulary).
@@ -118,8 +109,7 @@ def language_loss(logits: torch.Tensor, token: torch.Tensor, line: torch.Tensor,
 def score_loss(levels: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     """Cross-entropy of the soft label with the probabilities that the five score tokens have in the whole vocabulary.
 
-    It is the cross-entropy within the five levels plus the negative log probability of saying any level at all: for
-    one certain level it is the language loss of its token.
+    It is the cross-entropy within the five levels plus the negative log probability of saying any level at all.
 
     Args:
         levels: Log probabilities of the five score tokens in the whole vocabulary, level 1 first, shape (lines, 5).

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,13 +17,6 @@ from trl import SFTConfig
 
 _LEFT_FREE = 2**30
 """Bytes of the disk that are left to others."""
-
-
-class _Run(NamedTuple):
-    """Tokens of a batch that see nothing but each other: a line, or a tree of lines. `key` says which they are."""
-
-    key: bytes
-    length: int
 
 
 class KeptStates:
@@ -42,7 +35,8 @@ class KeptStates:
         self.file = TemporaryFile(dir=folder)  # noqa: SIM115
         self.places: dict[bytes, int] = {}
         self.real: torch.Tensor | None = None
-        self.runs: list[_Run] = []
+        self.runs: list[tuple[bytes, int]] = []
+        """Hash and length of the tokens of a batch that see nothing but each other: a line, or a tree of lines."""
         for number, layer in enumerate(frozen, start=1):
             layer.forward = self._skipping(layer.forward, is_last=number == len(frozen))
 
@@ -53,7 +47,7 @@ class KeptStates:
         tokens = torch.stack([batch["input_ids"][self.real], batch["position_ids"][self.real]], dim=1).cpu()
         starts = (tokens[:, 1] == 0).nonzero().flatten().tolist()
         runs = np.split(tokens.numpy(), starts[1:])
-        self.runs = [_Run(sha256(run.tobytes()).digest(), len(run)) for run in runs]
+        self.runs = [(sha256(run.tobytes()).digest(), len(run)) for run in runs]
         try:
             yield
         finally:
@@ -63,35 +57,35 @@ class KeptStates:
         def skipping(states: torch.Tensor, *arguments: Any, **options: Any) -> Any:
             if self.real is None:
                 return forward(states, *arguments, **options)
-            known = all(run.key in self.places for run in self.runs)
+            known = all(key in self.places for key, _ in self.runs)
             if not is_last:
                 return states if known else forward(states, *arguments, **options)
             if known:
                 found = states.detach().clone()
                 found[self.real] = self._read(states)
-                return found
-            found = forward(states, *arguments, **options).detach()
-            self._keep(found[self.real])
+            else:
+                found = forward(states, *arguments, **options).detach()
+                self._keep(found[self.real])
             return found
 
         return skipping
 
     def _keep(self, states: torch.Tensor) -> None:
         """Writes the states of the batch's tokens, (tokens, width)."""
-        for run, own in zip(self.runs, torch.split(states, [run.length for run in self.runs]), strict=True):
+        for (key, _), own in zip(self.runs, torch.split(states, [length for _, length in self.runs]), strict=True):
             content = own.contiguous().cpu().view(torch.uint8).numpy().tobytes()
-            if run.key not in self.places and shutil.disk_usage(self.folder).free > len(content) + _LEFT_FREE:
+            if key not in self.places and shutil.disk_usage(self.folder).free > len(content) + _LEFT_FREE:
                 place = self.file.seek(0, 2)
                 self.file.write(content)
-                self.places[run.key] = place
+                self.places[key] = place
 
     def _read(self, like: torch.Tensor) -> torch.Tensor:
         """Reads the states of the batch's tokens, (tokens, width)."""
         width = like.shape[-1] * like.itemsize
         content = bytearray()
-        for run in self.runs:
-            self.file.seek(self.places[run.key])
-            content += self.file.read(run.length * width)
+        for key, length in self.runs:
+            self.file.seek(self.places[key])
+            content += self.file.read(length * width)
         return torch.frombuffer(content, dtype=like.dtype).view(-1, like.shape[-1]).to(like.device)
 
 

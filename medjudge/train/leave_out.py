@@ -1,6 +1,5 @@
 """Trains a recipe again without one answering model, or one category, at a time: judges that never saw it."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -8,10 +7,10 @@ import sys
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from medjudge.errors import InputError, notify
-from medjudge.files import read_text, write_whole
+from medjudge.files import read_json, read_text, write_json, write_whole
 from medjudge.judge.api import file_name
 from medjudge.judge.folder import CARD_FILE, read_card
 from medjudge.models.hardware import one_gpu_environment
@@ -19,6 +18,8 @@ from medjudge.records import TrainingLine
 from medjudge.scheme import Scheme, scheme_beside
 from medjudge.shipped import shipped
 from medjudge.store import write_scheme
+from medjudge.train.arguments import CHECKPOINTS
+from medjudge.train.checks import require_levels
 from medjudge.train.features import read_training_lines
 
 By = Literal["model", "category"]
@@ -30,7 +31,6 @@ _REFUSED = 2
 class Fold(NamedTuple):
     """The lines that a judge is trained on, and how many lines of both files its left-out value removed."""
 
-    left_out: str
     train: list[TrainingLine]
     validation: list[TrainingLine]
     removed: int
@@ -77,8 +77,9 @@ def train_folds(
     train, validation = read_training_lines(train_file), read_training_lines(validation_file)
     scheme = scheme_beside(train_file)
     left_out = folds(train, validation, by, values)
-    retrained = [fold for fold in left_out if fold.removed]
-    work = {_ALL: Fold("", train, validation, 0), **{_name(fold.left_out): fold for fold in retrained}}
+    name_of = {value: f"without-{file_name(value)}" if fold.removed else _ALL for value, fold in left_out.items()}
+    retrained = {value: fold for value, fold in left_out.items() if fold.removed}
+    work = {_ALL: Fold(train, validation, 0)} | {name_of[value]: fold for value, fold in retrained.items()}
     if len(work) <= len(retrained):
         raise InputError(f"two of the {by} names are the same as names of folders: {', '.join(values)}; rename one")
     folders = {name: out / f"{config.stem}-{name}" for name in work}
@@ -86,7 +87,7 @@ def train_folds(
     finished = {name for name in work if _is_finished(folders[name], origins[name])}  # refuses before it trains any
     for number, (name, fold) in enumerate(work.items(), start=1):
         # Of a killed run; the last checkpoint may be half written.
-        shutil.rmtree(folders[name] / "checkpoints", ignore_errors=True)
+        shutil.rmtree(folders[name] / CHECKPOINTS, ignore_errors=True)
         progress = f"fold {number} of {len(work)}: {name}, {len(fold.train)} lines"
         if name in finished:
             notify(f"{progress}: trained already")
@@ -94,35 +95,35 @@ def train_folds(
             notify(f"{progress}: training, see {folders[name] / 'training' / 'log.txt'}")
             write_scheme(folders[name] / "training", scheme)
             _train(name, fold, config, folders[name], origins[name], overrides)
-    for fold in left_out:
+    for value, fold in left_out.items():
         if not fold.removed:
-            notify(f"{by} {fold.left_out}: no training line has it, so the judge of all lines never saw it")
-    return TrainedFolds(
-        folders[_ALL],
-        {fold.left_out: folders[_name(fold.left_out) if fold.removed else _ALL] for fold in left_out},
-        {fold.left_out: fold.removed for fold in left_out},
-    )
+            notify(f"{by} {value}: no training line has it, so the judge of all lines never saw it")
+    without = {value: folders[name] for value, name in name_of.items()}
+    return TrainedFolds(folders[_ALL], without, {value: fold.removed for value, fold in left_out.items()})
 
 
 def folds(
     train: Sequence[TrainingLine], validation: Sequence[TrainingLine], by: By, values: Sequence[str]
-) -> list[Fold]:
+) -> dict[str, Fold]:
     """The lines that remain when each value is left out.
-
-    Args:
-        values: What to leave out; a value listed twice counts once.
 
     Raises:
         InputError: A fold that lost lines has none left in one of the files, or one level only to train on.
     """
-    result = []
-    for value in dict.fromkeys(values):
-        other_train = [line for line in train if _value(line, by) != value]
-        other_validation = [line for line in validation if _value(line, by) != value]
-        removed = len(train) + len(validation) - len(other_train) - len(other_validation)
+    result = {}
+    for value in values:
+        kept_train = [line for line in train if _value(line, by) != value]
+        kept_validation = [line for line in validation if _value(line, by) != value]
+        removed = len(train) + len(validation) - len(kept_train) - len(kept_validation)
         if removed:
-            _require_enough(f"without {by} {value}", other_train, other_validation)
-        result.append(Fold(value, other_train, other_validation, removed))
+            for name, lines in (("training", kept_train), ("validation", kept_validation)):
+                if not lines:
+                    raise InputError(
+                        f"fold without {by} {value}: no {name} line is left; add lines of others, or do not leave this "
+                        "one out"
+                    )
+            require_levels(f"fold without {by} {value}", kept_train)
+        result[value] = Fold(kept_train, kept_validation, removed)
     return result
 
 
@@ -130,48 +131,31 @@ def _value(line: TrainingLine, by: By) -> str:
     return line.answer.model if by == "model" else line.question.category
 
 
-def _require_enough(fold: str, train: list[TrainingLine], validation: list[TrainingLine]) -> None:
-    for name, lines in (("training", train), ("validation", validation)):
-        if not lines:
-            raise InputError(f"fold {fold}: no {name} line is left; add lines of others, or do not leave this one out")
-    if len(levels := {line.level for line in train}) == 1:
-        raise InputError(
-            f"fold {fold}: every training line that is left has level {levels.pop()}, which teaches nothing; add lines "
-            "of other levels, or do not leave this one out"
-        )
-
-
-def _name(value: str) -> str:
-    return f"without-{file_name(value)}"
-
-
 def _text(lines: Sequence[TrainingLine]) -> str:
     return "".join(line.model_dump_json() + "\n" for line in lines)
 
 
-def _origin(config: Path, overrides: Sequence[str], fold: Fold, scheme: Scheme) -> str:
-    """The inputs of a fold's judge, as JSON; of two judges with the same origin, one is trained."""
-    origin = {
+def _origin(config: Path, overrides: Sequence[str], fold: Fold, scheme: Scheme) -> dict[str, Any]:
+    """The inputs of a fold's judge; of two judges with the same origin, one is trained."""
+    return {
         "config": _sha256(read_text(config)),
         "overrides": list(overrides),
         "scheme": scheme.sha256,
         "files": {"train.jsonl": _sha256(_text(fold.train)), "validation.jsonl": _sha256(_text(fold.validation))},
     }
-    return json.dumps(origin, indent=2) + "\n"
 
 
 def _sha256(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def _is_finished(folder: Path, origin: str) -> bool:
+def _is_finished(folder: Path, origin: dict[str, Any]) -> bool:
     if not (folder / CARD_FILE).exists():
         return False
     written = folder / "training" / "fold.json"
-    files = json.loads(origin)["files"]
     # A judge that continued from another one names that one's files as well.
     recorded = read_card(folder).trained_on.files
-    if not written.exists() or read_text(written) != origin or not files.items() <= recorded.items():
+    if not written.exists() or read_json(written) != origin or not origin["files"].items() <= recorded.items():
         raise InputError(
             f"{folder}: holds a judge that was made from another config, other options or other training lines; remove "
             "the folder, or rename the config"
@@ -179,26 +163,22 @@ def _is_finished(folder: Path, origin: str) -> bool:
     return True
 
 
-def _train(name: str, fold: Fold, config: Path, folder: Path, origin: str, overrides: Sequence[str]) -> None:
+def _train(name: str, fold: Fold, config: Path, folder: Path, origin: dict[str, Any], overrides: Sequence[str]) -> None:
     """Runs the recipe in its own process; its judge card is the last file written."""
     training = folder / "training"
-    write_whole(training / "train.jsonl", _text(fold.train))
-    write_whole(training / "validation.jsonl", _text(fold.validation))
-    write_whole(training / "fold.json", origin)
-    fold_options = {
-        "train_file": training / "train.jsonl",
-        "validation_file": training / "validation.jsonl",
-        "output_dir": folder,
-        "resume": False,
-    }
+    files = training / "train.jsonl", training / "validation.jsonl"
+    for file, lines in zip(files, (fold.train, fold.validation), strict=True):
+        write_whole(file, _text(lines))
+    write_json(training / "fold.json", origin)
     command = [sys.executable, str(shipped("recipes/train_judge.py")), "--config", str(config), *overrides]
-    command += [text for option, value in fold_options.items() for text in (f"--{option}", str(value))]
+    command += ["--train_file", str(files[0]), "--validation_file", str(files[1])]
+    command += ["--output_dir", str(folder), "--resume", "False"]
     # Else a random.py in the working folder would be imported instead of Python's own.
     environment = {**os.environ, "PYTHONSAFEPATH": "1", **one_gpu_environment()}
     log = training / "log.txt"
-    with log.open("w", encoding="utf-8") as file:
-        status = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, env=environment).returncode
-    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    with log.open("w", encoding="utf-8") as output:
+        status = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, env=environment).returncode
+    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
     if status == _REFUSED:
         last_line = log.read_text(encoding="utf-8", errors="replace").rstrip().rpartition("\n")[2]
         raise InputError(f"fold {name}: {last_line.removeprefix('error: ')}")

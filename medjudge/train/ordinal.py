@@ -14,7 +14,6 @@ from torch.nn import functional
 from transformers import EvalPrediction, PreTrainedTokenizerBase
 from trl import ModelConfig, SFTConfig
 
-from medjudge.judge.folder import JudgeCard
 from medjudge.judge.ordinal import VERDICTS, OrdinalModel
 from medjudge.judge.ordinal_input import ANSWER, Batch, Passes, collate
 from medjudge.judge.similarity import fit_cut_points
@@ -196,12 +195,11 @@ def validation_metrics(prediction: EvalPrediction) -> dict[str, float]:
     return agreement_measures(ordinal_levels(np.asarray(prediction.predictions), 1.0), level)
 
 
-def save_ordinal(trainer: Any, tokenizer: PreTrainedTokenizerBase, card: JudgeCard, folder: Path) -> None:
+def save_ordinal(trainer: Any, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
     """Writes the head and the adapter; the judge reads with the base model's tokenizer."""
-    if not trainer.accelerator.is_main_process:
-        return
-    model = trainer.accelerator.unwrap_model(trainer.model)
-    folder.mkdir(parents=True, exist_ok=True)
-    model.body.save_pretrained(folder)
-    (folder / "README.md").unlink(missing_ok=True)  # peft's template; the judge card takes its place
-    model.save_head(folder)
+    if trainer.accelerator.is_main_process:
+        model = trainer.accelerator.unwrap_model(trainer.model)
+        folder.mkdir(parents=True, exist_ok=True)
+        model.body.save_pretrained(folder)
+        (folder / "README.md").unlink(missing_ok=True)  # peft's template; the judge card takes its place
+        model.save_head(folder)

@@ -14,7 +14,6 @@ import torch
 from datasets import Dataset
 from peft import PeftModel
 from transformers import PreTrainedModel
-from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 
 from medjudge.errors import InputError
 from medjudge.judge.shared_prefixes import SharedText, in_tree_order, takes_tree_attention
@@ -25,11 +24,7 @@ TOGETHER = 4
 
 def packed(dataset: Dataset, max_length: int) -> Dataset:
     """Puts rows together, up to `max_length` tokens a pack, best fit first; column `lines` holds the rows of a pack."""
-    packs = _packs([len(row["input_ids"]) for row in dataset], max_length)
-    return Dataset.from_list([{"lines": [dataset[index] for index in pack]} for pack in packs])
-
-
-def _packs(lengths: Sequence[int], max_length: int) -> list[list[int]]:
+    lengths = [len(row["input_ids"]) for row in dataset]
     packs: list[list[int]] = []
     rooms: list[tuple[int, int]] = []  # of packs that are not full, ascending
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
@@ -39,7 +34,14 @@ def _packs(lengths: Sequence[int], max_length: int) -> list[list[int]]:
             packs.append([])
         packs[pack].append(index)
         insort(rooms, (room - lengths[index], pack))
-    return packs
+    return Dataset.from_list([{"lines": [dataset[index] for index in pack]} for pack in packs])
+
+
+def tree_packed(dataset: Dataset, max_length: int, mixed: int | None = None) -> Dataset:
+    """Packs of rows (`tree_packs`): column `lines` has the rows of each, and of each how many tokens are `shared`."""
+    rows = list(dataset)
+    packs = tree_packs(rows, max_length, mixed)
+    return Dataset.from_list([{"lines": [{**rows[line], "shared": shared} for line, shared in pack]} for pack in packs])
 
 
 def tree_packs(rows: Sequence[dict[str, Any]], max_length: int, mixed: int | None = None) -> list[list[SharedText]]:
@@ -100,21 +102,12 @@ def _shareable(row: dict[str, Any]) -> int:
     return int(min(spoken, row["score_at"])) - 1
 
 
-def tree_packed(dataset: Dataset, max_length: int, mixed: int | None = None) -> Dataset:
-    """Packs of rows: column `lines` holds the rows of each, and of each row how many tokens are `shared`."""
-    rows = list(dataset)
-    packs = tree_packs(rows, max_length, mixed)
-    return Dataset.from_list([{"lines": [{**rows[line], "shared": shared} for line, shared in pack]} for pack in packs])
-
-
 def require_separate_lines(model: PreTrainedModel) -> None:
     """Raises InputError where what one packed line says depends on the line before it.
 
     Whether positions that begin again separate lines is up to the model and its attention: with transformers' masks
     (eager, sdpa, flex) and flash attention they do, in a state-space model they do not. So it is tried out.
     """
-    if is_deepspeed_zero3_enabled():
-        raise InputError("config: packing cannot be tried out under ZeRO-3; train without packing, or with zero2.yaml")
     was_training, length = model.training, 8
     model.eval()
     positions = torch.arange(length, device=model.device).repeat(2)[None]
@@ -138,10 +131,6 @@ def require_separate_branches(model: PreTrainedModel | PeftModel) -> None:
 
     That is tried out: models with windows, states or positions of their own do not heed the tree.
     """
-    if is_deepspeed_zero3_enabled():
-        raise InputError(
-            "config: share_prefixes cannot be tried out under ZeRO-3; train without it, or with zero2.yaml"
-        )
     base = model.get_base_model() if isinstance(model, PeftModel) else model
     was_training = base.training
     heeds = not getattr(base.config, "attention_dropout", 0) and takes_tree_attention(base)

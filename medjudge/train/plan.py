@@ -3,10 +3,10 @@
 import time
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from math import ceil
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from datasets import Dataset
@@ -21,8 +21,6 @@ from medjudge.train.features import TrainingData
 from medjudge.train.kinds import KINDS
 from medjudge.train.ordinal import without_dropout
 
-GIB = 2**30
-
 
 @dataclass(frozen=True)
 class LinesOfFile:
@@ -33,29 +31,22 @@ class LinesOfFile:
     cut: int
 
     def __str__(self) -> str:
-        return f"{self.lines} lines, {_share(self.dropped, self.lines)} dropped, {_share(self.cut, self.lines)} cut"
-
-
-class Timing(NamedTuple):
-    """Measured steps: seconds of a typical batch read for the first time and again, its tokens, and peak memory."""
-
-    first: float
-    again: float
-    tokens: int
-    peak: int
+        dropped, cut = (f"{part} ({part / self.lines:.1%})" if part else "0" for part in (self.dropped, self.cut))
+        return f"{self.lines} lines, {dropped} dropped, {cut} cut"
 
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """The size of a training run.
+    """The size of a training run; `device` and what follows it only where it would train on this machine.
 
     Attributes:
         base_model: The model that is trained, `output_dir` the judge folder.
         tokens: Tokens of an epoch, those that packs share counted once; `longest` are those of the longest line.
         sequences: What batches are made of: lines, or packs of them if `packed`.
         steps: Optimizer steps of the whole run, each over `batch` sequences.
-        device: `CPU` or the GPU's name where the run would train on this machine; the rest is None elsewhere.
+        device: `CPU` or the GPU's name.
         memory: `measured`: GiB at the peak, with the longest batch.
+        seconds: Of a typical batch that is read for the first time.
         hours: Of all epochs, without evaluations.
     """
 
@@ -93,22 +84,16 @@ class TrainingPlan:
         if self.steps < FEW_STEPS:
             lines.append(f"warning: below about {FEW_STEPS} optimizer steps a judge learns little")
         if self.memory is None or self.seconds is None or self.hours is None:
-            lines.append(
-                "memory and time: not measured, as this config trains on a GPU; run --plan on a machine with one"
-            )
-        else:
-            hours = f"{self.hours:.1f} hours" if self.hours >= 1 else f"{60 * self.hours:.0f} minutes"
-            lines.append(
-                f"memory: {self.memory['measured']:.1f} GiB (peak with the longest batch, on this {self.device})"
-            )
-            lines.append(
-                f"time: about {hours} without evaluations ({self.seconds:.2f} s a typical batch, measured here)"
-            )
-        return lines
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{part} ({part / whole:.1%})" if part else "0"
+            return [
+                *lines,
+                "memory and time: not measured, as this config trains on a GPU; run --plan on a machine with one",
+            ]
+        hours = f"{self.hours:.1f} hours" if self.hours >= 1 else f"{60 * self.hours:.0f} minutes"
+        return [
+            *lines,
+            f"memory: {self.memory['measured']:.1f} GiB (peak with the longest batch, on this {self.device})",
+            f"time: about {hours} without evaluations ({self.seconds:.2f} s a typical batch, measured here)",
+        ]
 
 
 def plan_of(
@@ -130,7 +115,7 @@ def plan_of(
     steps = ceil(len(train) / training.per_device_train_batch_size / training.world_size)
     steps = max(1, ceil(steps / training.gradient_accumulation_steps))
     total = training.max_steps if training.max_steps > 0 else ceil(steps * training.num_train_epochs)
-    plan = TrainingPlan(
+    return TrainingPlan(
         config=name,
         base_model=str(model.model_name_or_path),
         output_dir=str(training.output_dir),
@@ -143,18 +128,7 @@ def plan_of(
         batch=batch_size(training),
         epochs=round(total / steps, 2),
         steps=total,
-    )
-    if not here:
-        return plan
-    timing = measured(config, tokenizer, data)
-    epochs = total / steps
-    seconds = timing.first * min(epochs, 1) + timing.again * max(epochs - 1, 0)
-    return replace(
-        plan,
-        device="CPU" if training.use_cpu else torch.cuda.get_device_name(training.device),
-        memory={"measured": round(timing.peak / GIB, 2)},
-        seconds=round(timing.first, 3),
-        hours=round(seconds * sum(tokens) / timing.tokens / 3600, 6),
+        **(_measured(config, tokenizer, data, total / steps) if here else {}),
     )
 
 
@@ -174,7 +148,9 @@ def _lines(before: Sequence[Any], rows: Dataset) -> LinesOfFile:
     return LinesOfFile(len(before), len(before) - len(lines), sum(line["cut"] > 0 for line in lines))
 
 
-def measured(config: TrainingConfig, tokenizer: PreTrainedTokenizerBase, data: TrainingData) -> Timing:
+def _measured(
+    config: TrainingConfig, tokenizer: PreTrainedTokenizerBase, data: TrainingData, epochs: float
+) -> dict[str, Any]:
     """Takes four steps of the real trainer and evaluates one batch: typical batches, and the longest ones.
 
     The first step warms up and allocates the moments of the optimiser. The last two read one batch, as states that are
@@ -182,6 +158,9 @@ def measured(config: TrainingConfig, tokenizer: PreTrainedTokenizerBase, data: T
 
     Args:
         data: The lines with room in the window.
+
+    Returns:
+        The plan's `device`, `memory`, `seconds` and `hours`.
     """
     judge, model, training = config.judge, config.model, copy(config.training)
     training.max_steps, training.gradient_accumulation_steps = 4, 1
@@ -195,7 +174,7 @@ def measured(config: TrainingConfig, tokenizer: PreTrainedTokenizerBase, data: T
         if training.use_cpu:
             without_dropout(trainer.model)
         rows, size = trainer.train_dataset, training.per_device_train_batch_size
-        order = _by_tokens(rows)
+        tokens, order = [row_tokens(row) for row in rows], _by_tokens(rows)
         typical = order[max(len(order) // 2 - size // 2, 0) :][:size]
         batches = [order[len(order) // 2 :][:size], order[:size], typical, typical]
         loader = DataLoader(rows, batch_sampler=batches, collate_fn=trainer.data_collator)
@@ -206,8 +185,14 @@ def measured(config: TrainingConfig, tokenizer: PreTrainedTokenizerBase, data: T
         evaluated = _by_tokens(trainer.eval_dataset)[: training.per_device_eval_batch_size]
         trainer.evaluate(trainer.eval_dataset.select(evaluated))
         peak = peak_of_process() if training.use_cpu else torch.cuda.max_memory_reserved(training.device)
-        first, again = clock.seconds[2:]
-        return Timing(first, again, sum(row_tokens(rows[index]) for index in typical), peak)
+    first, again = clock.ends[2] - clock.ends[1], clock.ends[3] - clock.ends[2]
+    typical_batches = sum(tokens) / sum(tokens[row] for row in typical)
+    return {
+        "device": "CPU" if training.use_cpu else torch.cuda.get_device_name(training.device),
+        "memory": {"measured": round(peak / 2**30, 2)},
+        "seconds": round(first, 3),
+        "hours": round((first * min(epochs, 1) + again * max(epochs - 1, 0)) * typical_batches / 3600, 6),
+    }
 
 
 def _by_tokens(rows: Dataset) -> list[int]:
@@ -217,19 +202,12 @@ def _by_tokens(rows: Dataset) -> list[int]:
 
 
 class _Clock(TrainerCallback):
-    """Keeps the seconds of each step."""
+    """Keeps when each step ended."""
 
     def __init__(self) -> None:
-        self.seconds: list[float] = []
-        self._start = 0.0
-
-    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self._start = self._now()
+        self.ends: list[float] = []
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self.seconds.append(self._now() - self._start)
-
-    def _now(self) -> float:
         if torch.cuda.is_available():
             torch.cuda.synchronize()
-        return time.monotonic()
+        self.ends.append(time.monotonic())

@@ -1,7 +1,6 @@
 """The progress of a training run: one live line, and the curves drawn into its judge folder."""
 
 import shutil
-import time
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,10 +12,9 @@ from transformers.integrations import TensorBoardCallback
 from medjudge.errors import notify
 from medjudge.judge.card import CURVES_FILE
 from medjudge.plot_style import ACCENT, INK, LINE, SOFT, STYLE
-from medjudge.screen import ProgressBar, progress_bar, say
+from medjudge.screen import ProgressBar, progress_bar
 from medjudge.train.arguments import TENSORBOARD
 
-_SECONDS_BETWEEN_LINES = 30
 _SHOWN = {
     "loss": "loss",
     "eval_loss": "validation loss",
@@ -39,55 +37,27 @@ class LiveLine(TrainerCallback):
     def __init__(self) -> None:
         self._values: dict[str, float] = {}
         self._bar: ProgressBar | None = None
-        self._first_step = 0
-        self._start = self._last_line = time.monotonic()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self._first_step = state.global_step
-        self._start = self._last_line = time.monotonic()
         if state.is_world_process_zero:
-            self._bar = progress_bar(state.max_steps, "training", "step", shown=not args.disable_tqdm)
-            self._bar.update(state.global_step)
+            self._bar = progress_bar(state.max_steps, "training", "step")
+            self._bar.initial = self._bar.n = state.global_step
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if self._bar is not None:
             self._bar.update(state.global_step - self._bar.n)
-            if time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
-                self._say_line(state)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **_: Any) -> None:
         measured = {name: float(logs[key]) for key, name in _SHOWN.items() if logs and key in logs}
         self._values |= measured
-        if self._bar is None or not measured:
-            return
-        self._bar.set_postfix_str(", ".join(f"{name} {value:.3f}" for name, value in self._values.items()))
-        if "validation loss" in measured:
-            self._say_line(state)
+        if self._bar is not None and measured:
+            values = ", ".join(f"{name} {value:.3f}" for name, value in self._values.items())
+            self._bar.set_postfix_str(values, refresh="validation loss" in measured)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
-
-    def _say_line(self, state: Any) -> None:
-        """Says how far training is, where there is no bar."""
-        if self._bar is None or not self._bar.disable:
-            return
-        self._last_line = time.monotonic()
-        step, steps = state.global_step, state.max_steps
-        values = "".join(f", {name} {value:.3f}" for name, value in self._values.items())
-        done = step - self._first_step
-        left = (steps - step) * (self._last_line - self._start) / done if done else 0.0
-        say(f"training: step {step} of {steps}{values}" + (f", {duration(left)} left" if left else ""))
-
-
-def duration(seconds: float) -> str:
-    """A time in the unit that fits, such as "4 min"."""
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    if seconds < 90 * 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
 
 
 _PANELS = {
@@ -112,24 +82,21 @@ def log_to_tensorboard(trainer: Any, folder: Path, resumed: bool) -> None:
     trainer.add_callback(callback)
 
 
-def write_curves(path: Path, history: Sequence[Mapping[str, Any]], kept_step: int | None) -> bool:
-    """Draws losses, and agreement on the validation file, over the steps of training.
+def write_curves(path: Path, history: Sequence[Mapping[str, Any]], kept_step: int | None) -> None:
+    """Draws losses, and agreement on the validation file, over the steps of training, if matplotlib is installed.
 
     Args:
-        path: The file to write; its ending says the format (svg or png).
+        path: The SVG file to write.
         kept_step: The step whose checkpoint became the judge; None where it was the last.
-
-    Returns:
-        Whether it was drawn: not where matplotlib is not installed, which is said, or nothing was logged.
     """
     # Of a step that was logged twice, the last value counts.
     names = {name for lines in _PANELS.values() for name, _, _ in lines}
     curves = {name: {int(entry["step"]): float(entry[name]) for entry in history if name in entry} for name in names}
     if find_spec("matplotlib") is None:
         notify(f"no {CURVES_FILE}: matplotlib is not installed (pip install 'medjudge[report]')")
-        return False
+        return
     if not any(curves.values()):
-        return False
+        return
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -153,5 +120,4 @@ def write_curves(path: Path, history: Sequence[Mapping[str, Any]], kept_step: in
                 axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=SOFT)
         path.parent.mkdir(parents=True, exist_ok=True)
         # Without date and version: the same run gives the same bytes.
-        figure.savefig(path, dpi=150, metadata={"Date": None, "Creator": None} if path.suffix == ".svg" else {})
-    return True
+        figure.savefig(path, metadata={"Date": None, "Creator": None})

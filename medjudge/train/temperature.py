@@ -13,7 +13,6 @@ from medjudge.scale import USABLE_FROM, median_level
 from medjudge.statistics.calibration import FEWEST_ANSWERS, expected_calibration_error
 from medjudge.statistics.measures import confusion, quadratic_kappa, usable_agreement
 
-_LOWEST, _HIGHEST = 0.1, 10.0
 _LEAST_PROBABILITY = 1e-9
 
 AtTemperature = Callable[[np.ndarray, float], np.ndarray]
@@ -60,33 +59,23 @@ def calibrated(logits: np.ndarray, target: np.ndarray, level: np.ndarray, at: At
         expected_calibration_error(at(logits, value)[:, USABLE_FROM - 1 :].sum(axis=1), usable)
         for value in (1.0, temperature)
     ]
-    if not after < before:
-        return Calibration(1.0, before, before, len(target), fitted=False)
-    return Calibration(temperature, before, after, len(target), fitted=True)
+    fitted = bool(after < before)
+    return Calibration(temperature if fitted else 1.0, before, after if fitted else before, len(target), fitted)
 
 
 def fit_temperature(logits: np.ndarray, target: np.ndarray, at: AtTemperature) -> float:
     """The temperature with the smallest negative log likelihood of the soft labels, from 0.1 to 10.
 
-    Temperature scaling (Guo et al., 2017, section 4.2), with soft labels instead of classes.
-
-    Args:
-        logits: What the judge gives before its probabilities, shape (n, k).
-        target: Soft labels of the same answers, level 1 first, shape (n, 5).
-        at: `ordinal_levels` or `generative_levels`.
-
-    Raises:
-        ValueError: The lengths differ, or there is no answer.
+    Temperature scaling (Guo et al., 2017, section 4.2), with soft labels instead of classes; arguments as of
+    `calibrated`.
     """
     logits, target = np.asarray(logits, float), np.asarray(target, float)
-    if len(logits) != len(target) or len(target) == 0:
-        raise ValueError(f"logits {logits.shape} and target {target.shape} must be of one length, at least 1")
 
     def loss(log_temperature: float) -> float:
         rows = np.maximum(at(logits, float(np.exp(log_temperature))), _LEAST_PROBABILITY)
         return float(-(target * np.log(rows)).sum(axis=1).mean())
 
-    fitted = minimize_scalar(loss, bounds=(np.log(_LOWEST), np.log(_HIGHEST)), method="bounded")
+    fitted = minimize_scalar(loss, bounds=(np.log(0.1), np.log(10.0)), method="bounded")
     return float(np.exp(fitted.x))
 
 

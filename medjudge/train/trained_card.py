@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import transformers
-from trl import SFTConfig
 
 from medjudge.files import file_sha256
 from medjudge.judge.folder import JudgeCard, TrainedOn
@@ -28,15 +27,19 @@ _MEASURES = ("eval_loss", "eval_quadratic_kappa", "eval_usable_agreement", "eval
 
 
 class Outcome(NamedTuple):
-    """The measurements of a finished training run."""
+    """The measurements of a finished training run.
+
+    Attributes:
+        history: The trainer's log.
+        calibration: The temperature.
+        validation: Loss and agreement on the validation file, at the temperature that was fitted.
+        untuned: The same measures before the first step; None where they were not taken.
+    """
 
     history: list[dict[str, Any]]
-    """The trainer's log."""
     calibration: Calibration
     validation: dict[str, float]
-    """Loss and agreement on the validation file, at the temperature that was fitted."""
     untuned: dict[str, float] | None
-    """The same measures before the first step; None where they were not taken."""
 
 
 def measure(trainer: Any, config: TrainingConfig) -> Outcome:
@@ -80,6 +83,7 @@ def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, s
     if start is not None and judge.start_folder is not None:
         trained_on = seen_before(judge.start_folder, trained_on, start.trained_on)
     revision = None if model.model_revision == "main" else model.model_revision
+    weights = {"score_loss_weight": judge.score_loss_weight, "regression_weight": judge.regression_weight}
     return JudgeCard(
         kind=judge.kind,
         base_model=base_name(model.model_name_or_path),
@@ -96,13 +100,19 @@ def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, s
         trained_on=trained_on,
         training={
             "started_from": judge.start_from,
-            "objective": KINDS[judge.kind].objective(judge),
+            "objective": "ordinal" if judge.kind == "ordinal" else weights,
             "answers": len(data.train),
             "questions": len({line.question.id for line in data.train}),
             "languages": sorted({line.question.language for line in data.train}),
             "categories": sorted({line.question.category for line in data.train}),
             "sources": sorted({line.source for line in data.train}),
-            **_hyperparameters(training),
+            "epochs": training.num_train_epochs,
+            "learning_rate": training.learning_rate,
+            "batch": batch_size(training),
+            "processes": training.world_size,
+            "zero_stage": None if training.deepspeed_plugin is None else training.deepspeed_plugin.zero_stage,
+            "seed": training.seed,
+            "bf16": training.bf16,
             "lora_r": model.lora_r,
             "lora_alpha": model.lora_alpha,
             "calibration": {
@@ -121,15 +131,3 @@ def with_temperature_on(card: JudgeCard, folder: Path, data: TrainingData) -> Ju
     """The card with what its temperature was fitted with; the folder holds all other files of the judge."""
     models = Counter(line.answer.model for line in data.validation)
     return card.model_copy(update={"temperature_on": measured_on(folder, card, data.scheme, models)})
-
-
-def _hyperparameters(training: SFTConfig) -> dict[str, Any]:
-    return {
-        "epochs": training.num_train_epochs,
-        "learning_rate": training.learning_rate,
-        "batch": batch_size(training),
-        "processes": training.world_size,
-        "zero_stage": None if training.deepspeed_plugin is None else training.deepspeed_plugin.zero_stage,
-        "seed": training.seed,
-        "bf16": training.bf16,
-    }

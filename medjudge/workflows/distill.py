@@ -1,17 +1,16 @@
 """Distillation: run folders with judgments and physicians' scores -> a training set in a folder."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from medjudge.annotate.scores import read_physician_scores
 from medjudge.benchmark.splits import held_out_groups
 from medjudge.distill.checks import check_training_set, questions_to_keep_out
 from medjudge.distill.training_set import (
     ScoredAnswers,
-    Stages,
     TrainingSetOptions,
     build_training_set,
     people_last,
@@ -57,9 +56,8 @@ class DistilledSet:
     """A training set in a folder.
 
     Attributes:
-        folder: Holds `train.jsonl`, `validation.jsonl`, `summary.json`, and the scheme of the questions.
-        train: The lines to train on.
-        validation: The lines that choose a checkpoint.
+        folder: Holds the files below, the scheme of the questions, and what `people_last` and `hold_out` ask for.
+        train: The lines to train on; `validation` those that choose a checkpoint.
         summary: What came from where, and what the checks found; the content of `summary.json`.
     """
 
@@ -75,21 +73,6 @@ class DistilledSet:
     @property
     def validation_file(self) -> Path:
         return self.folder / VALIDATION_FILE
-
-    @property
-    def first_file(self) -> Path:
-        """The file of the first of two stages, where the option `people_last` was set."""
-        return self.folder / FIRST_FILE
-
-    @property
-    def last_file(self) -> Path:
-        """The file of the second."""
-        return self.folder / LAST_FILE
-
-    @property
-    def held_out(self) -> Path:
-        """The run folder of the conversations that were held out, where the option `hold_out` was set."""
-        return self.folder / HELD_OUT
 
     @property
     def summary_file(self) -> Path:
@@ -110,7 +93,6 @@ def distill_training_set(
         runs: Run folders with questions, answers, and judgments or physicians' scores. Their schemes may
             differ in which categories they hold, and in nothing else.
         out: The folder to write, without a training set so far.
-        options: What teaches, and how.
 
     Raises:
         InputError: The runs do not fit together, no judge could be trained on what they hold, or `out` holds a training
@@ -122,15 +104,26 @@ def distill_training_set(
         if (folder / name).exists() and not unfinished.exists():
             raise InputError(f"--out {folder}: holds {name} already; remove it, or choose another folder")
     everything = _read_runs(list(map(Path, runs)), options)
-    for_validation = _held_out(everything, options)
-    sources, kept_out = _without_kept_out(everything, options.keep_out, for_validation)
+    held = _held_out(everything, options)
+    kept_out = _kept_out(everything, options.keep_out, held)
+    sources = everything.of_questions({question.id for question in everything.questions}.difference(kept_out["ids"]))
+    if kept_out["ids"] and not sources.answers:
+        raise InputError(
+            f"--keep-out {', '.join(map(str, options.keep_out))}: names all questions here, such as "
+            f"{kept_out['ids'][0]}; nothing is left to train on"
+        )
     training_set = build_training_set(sources, options)
     checked = check_training_set(training_set.train, training_set.validation)
     stages = people_last(checked.train, options.seed) if options.people_last else None
     summary: dict[str, Any] = {
         **training_set.summary,
         "train": side_summary(checked.train),
-        "people_last": stages and _counts(stages),
+        "people_last": stages
+        and {
+            "first": len(stages.first),
+            "people": len(stages.last) - stages.replayed,
+            "replayed": stages.replayed,
+        },
         "checks": {**checked.report, "kept_out": kept_out, "warnings": checked.warnings},
     }
     result = DistilledSet(folder, checked.train, training_set.validation, summary)
@@ -140,22 +133,16 @@ def distill_training_set(
     write_scheme(folder, sources.scheme)
     files = {result.train_file: result.train, result.validation_file: result.validation}
     if stages is not None:
-        files |= {result.first_file: stages.first, result.last_file: stages.last}
+        files |= {folder / FIRST_FILE: stages.first, folder / LAST_FILE: stages.last}
     for file, lines in files.items():
         write_whole(file, "".join(line.model_dump_json() + "\n" for line in lines))
     write_json(result.summary_file, summary)
-    if for_validation:
-        _write_held_out(Run(result.held_out), everything, for_validation)
+    if held:
+        shutil.rmtree(folder / HELD_OUT, ignore_errors=True)  # of a process that was killed: no training set was here
+        what = "conversations held out by medjudge distill"
+        write_unseen(Run(folder / HELD_OUT), everything.of_questions(held), what, {"held_out": True})
     unfinished.unlink()
     return result
-
-
-def _counts(stages: Stages) -> dict[str, Any]:
-    return {
-        "first": len(stages.first),
-        "people": len(stages.last) - stages.replayed,
-        "replayed": stages.replayed,
-    }
 
 
 def _read_runs(paths: Sequence[Path], options: DistillOptions) -> ScoredAnswers:
@@ -213,91 +200,59 @@ def _teachers(run: Run, names: Sequence[str] | None) -> list[str]:
     return [name for name in run.judges() if kinds.get(name, "api") == "api"]
 
 
-class _Remaining(NamedTuple):
-    """The sources that may be learnt from, and how much was kept out."""
-
-    sources: ScoredAnswers
-    kept_out: dict[str, Any]
-
-
-def _held_out(sources: ScoredAnswers, options: DistillOptions) -> frozenset[str]:
+def _held_out(sources: ScoredAnswers, options: DistillOptions) -> set[str]:
     """The ids of the questions to hold out: whole conversations, the same share of each category and language."""
     if not options.hold_out:
-        return frozenset()
+        return set()
     scored = {score.question_id for score in sources.scores}
     groups = {question.group for question in sources.questions if question.id in scored}
     if not groups:
         raise InputError("--hold-out: the runs hold no physicians' scores to validate a judge on; omit it")
     asked = [question for question in sources.questions if question.group in groups]
     held = held_out_groups(asked, options.hold_out, options.seed)
-    return frozenset(question.id for question in asked if question.group in held)
+    return {question.id for question in asked if question.group in held}
 
 
-def _write_held_out(run: Run, sources: ScoredAnswers, held: frozenset[str]) -> None:
-    """Writes what was held out as a run folder: questions, answers, physicians' scores and teachers' judgments."""
-    if run.path.exists():
-        shutil.rmtree(run.path)  # of a process that was killed: no training set was here
-    questions = [question for question in sources.questions if question.id in held]
-    start_run(run, questions, sources.scheme, "conversations held out by medjudge distill", {"held_out": True})
-    write_records(run.answers_file, [answer for answer in sources.answers if answer.question_id in held])
-    write_records(run.physicians_file, [score for score in sources.scores if score.question_id in held])
-    judged = [judgment for judgment in sources.judgments if judgment.question_id in held]
-    for judge in sorted({judgment.judge for judgment in judged}):
-        write_records(run.judgments_file(judge), [judgment for judgment in judged if judgment.judge == judge])
-
-
-def _without_kept_out(sources: ScoredAnswers, files: Sequence[Path], held: frozenset[str]) -> _Remaining:
-    """Removes what must stay unseen, before anything is learnt from it."""
-    unseen = [_unseen(file) for file in files]
-    prompts_held = {question.prompt for question in sources.questions if question.id in held}
-    unseen.append(_Unseen(set(held), prompts_held))
-    named = {question_id for each in unseen for question_id in each.ids}
-    prompts = {prompt for each in unseen for prompt in each.prompts}
-    ids = questions_to_keep_out(sources.questions, named, prompts)
-    remaining = sources._replace(
-        questions=[question for question in sources.questions if question.id not in ids],
-        answers=[answer for answer in sources.answers if answer.question_id not in ids],
-        judgments=[judgment for judgment in sources.judgments if judgment.question_id not in ids],
-        scores=[score for score in sources.scores if score.question_id not in ids],
-    )
-    if ids and not remaining.answers:
-        raise InputError(
-            f"--keep-out {', '.join(map(str, files))}: names all questions here, such as {min(ids)}; nothing is left "
-            "to train on"
+def write_unseen(run: Run, sources: ScoredAnswers, name: str, config: dict[str, Any]) -> None:
+    """Writes what no judge is trained on as a run folder: questions, answers, scores and teachers' judgments."""
+    start_run(run, sources.questions, sources.scheme, name, config)
+    write_records(run.answers_file, sources.answers)
+    write_records(run.physicians_file, sources.scores)
+    for judge in sorted({judgment.judge for judgment in sources.judgments}):
+        write_records(
+            run.judgments_file(judge), [judgment for judgment in sources.judgments if judgment.judge == judge]
         )
-    kept_out: dict[str, Any] = {
-        "questions": len(ids),
-        "answers": len(sources.answers) - len(remaining.answers),
-        "by_id": len(named & {question.id for question in sources.questions}),
-        "ids": sorted(ids),
+
+
+def _kept_out(sources: ScoredAnswers, files: Sequence[Path], held: set[str]) -> dict[str, Any]:
+    """The questions that must stay unseen, and how many of them were named; nothing is learnt from them."""
+    named = [question for file in files for question in _named_questions(file)]
+    named += [(question.id, question.prompt) for question in sources.questions if question.id in held]
+    ids = {name for name, _ in named}
+    unseen = questions_to_keep_out(sources.questions, ids, {prompt for _, prompt in named if prompt is not None})
+    return {
+        "questions": len(unseen),
+        "answers": sum(answer.question_id in unseen for answer in sources.answers),
+        "by_id": len(ids.intersection(question.id for question in sources.questions)),
+        "ids": sorted(unseen),
     }
-    return _Remaining(remaining, kept_out)
 
 
-class _Unseen(NamedTuple):
-    """The ids of questions and, where they are known, their texts."""
-
-    ids: set[str]
-    prompts: set[str]
-
-
-def _unseen(path: Path) -> _Unseen:
-    """The questions of a run folder, or of a file of records or scores."""
+def _named_questions(path: Path) -> Iterator[tuple[str, str | None]]:
+    """Id and, where it is known, text of the questions of a run folder, or of a file of records or scores."""
     if path.is_dir():
-        questions = Run.existing(path).questions()
-        return _Unseen({question.id for question in questions}, {question.prompt for question in questions})
-    if path.suffix != ".jsonl":
-        return _Unseen({score.question_id for score in read_physician_scores(path)}, set())
-    unseen = _Unseen(set(), set())
-    for number, fields in json_lines(path):
-        try:
-            # A training line holds its question, a question is one, all other records name theirs.
-            question = fields.get("question", fields)
-            unseen.ids.add(str(fields["question_id"] if "question_id" in fields else question["id"]))
-            if "prompt" in question:
-                unseen.prompts.add(str(question["prompt"]))
-        except (AttributeError, KeyError, TypeError):
-            raise InputError(
-                f"--keep-out {path}, line {number}: names no question; records with id or question_id are expected"
-            ) from None
-    return unseen
+        yield from ((question.id, question.prompt) for question in Run.existing(path).questions())
+    elif path.suffix != ".jsonl":
+        yield from ((score.question_id, None) for score in read_physician_scores(path))
+    else:
+        for number, fields in json_lines(path):
+            try:
+                # A training line holds its question, a question is one, all other records name theirs.
+                question = fields.get("question", fields)
+                name = str(fields["question_id"] if "question_id" in fields else question["id"])
+                prompt = str(question["prompt"]) if "prompt" in question else None
+            except (AttributeError, KeyError, TypeError):
+                raise InputError(
+                    f"--keep-out {path}, line {number}: names no question; records with id or question_id are expected"
+                ) from None
+            yield name, prompt

@@ -18,13 +18,7 @@ from medjudge.workflows.physician_scores import require_unseen
 
 
 class LeaveOut(NamedTuple):
-    """The values that folds leave out in turn, and what they are trained from.
-
-    Attributes:
-        by: Models or categories.
-        config: The YAML of a judge.
-        training_set: A folder that `medjudge distill` wrote.
-    """
+    """The values that folds leave out in turn, the YAML of a judge, and a folder that `medjudge distill` wrote."""
 
     by: By
     config: Path
@@ -54,15 +48,13 @@ def leave_out_study(
     questions = run.questions()
     group_of = {question.id: question.group for question in questions}
     answers_by_value = _answers_by_value(run, scores, leave_out)
-    train_file, validation_file = leave_out.training_files
     taught = frozenset(line.question.id for file in leave_out.training_files for line in read_training_lines(file))
     require_unseen(ImportedRef(str(leave_out.training_set), taught), scores, group_of)
     # A run of its own, so that the judges of the folds are not listed among those of the run.
     fold_run = Run(run.path / "leave-out")
     trained = train_folds(
         leave_out.config,
-        train_file,
-        validation_file,
+        *leave_out.training_files,
         leave_out.by,
         sorted(answers_by_value),
         fold_run.path / "judges",

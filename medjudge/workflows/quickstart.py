@@ -8,7 +8,7 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,16 +22,15 @@ from medjudge.files import write_whole
 from medjudge.judge.open import QUICKSTART_MARK, JudgeOptions, built_in_folder, resolve_judge
 from medjudge.models.loading import files_of_model
 from medjudge.models.packaged import GEMMA, MULTILINGUAL_E5, base_states
-from medjudge.records import Answer, PhysicianScore, TrainingLine
+from medjudge.records import TrainingLine
 from medjudge.report.page import write_page
-from medjudge.scheme import LLMEVAL_MED
 from medjudge.statistics.estimates import estimate_text
 from medjudge.statistics.two_judges import Compared, compare
-from medjudge.store import Run, read_questions, read_records, write_records
+from medjudge.store import Run
 from medjudge.train.similarity import fit_similarity_judge
 from medjudge.validation.records import Study
+from medjudge.workflows.distill import write_unseen
 from medjudge.workflows.report import Scores, write_scores
-from medjudge.workflows.run_folder import start_run
 from medjudge.workflows.train import train_judge
 from medjudge.workflows.validate import ScoreSource, ValidateOptions, validate_judge
 
@@ -42,8 +41,7 @@ class QuickstartResult:
 
     Attributes:
         judge: The folder of the trained judge.
-        studies: Agreement with the constructed levels: of the similarity baseline, of the built-in judge, and of the
-            trained one.
+        studies: Of the similarity baseline, of the built-in judge, and of the trained one.
         trained_minus_built_in: The two judges on the same answers, paired.
         scores: Usability rates by the trained judge.
         page: The HTML report.
@@ -66,21 +64,13 @@ class QuickstartResult:
         }
 
 
-class _Split(NamedTuple):
-    """The scored answers to learn from, and the number of answers that no judge sees before it is measured."""
-
-    to_learn: list[TrainingLine]
-    unseen: int
-
-
 def run_quickstart(
     run: Path, judge: Path, epochs: int = 3, seed: int = 0, progress: Callable[[str], None] = print
 ) -> QuickstartResult:
     """Answers, judges, distils, trains and validates on the bundled sample, on the CPU and without a network.
 
     Args:
-        run: The run folder to write; one of an earlier quickstart is replaced.
-        judge: The judge folder to write; one of an earlier quickstart is replaced.
+        run: The run folder to write, and `judge` the judge folder; those of an earlier quickstart are replaced.
         epochs: Passes over the training set.
         seed: Of the split and the training.
         progress: Is called with a line at each step.
@@ -89,7 +79,8 @@ def run_quickstart(
         InputError: A folder holds something that quickstart did not write, or a base model is not on this machine.
     """
     for path in (run, judge):
-        _require_replaceable(path)
+        if path.exists() and any(path.iterdir()) and not (path / QUICKSTART_MARK).exists():
+            raise InputError(f"{path}: exists and was not written by quickstart; choose another folder")
     files_of_model(MULTILINGUAL_E5)
     for path in (run, judge):
         path.mkdir(parents=True, exist_ok=True)
@@ -99,19 +90,19 @@ def run_quickstart(
         for path in (run, judge):
             _clear(path)
         with _step(f"[1/5] Sample: {NOTICE}", progress):
-            split = _split_sample(folder, seed)
-            progress(f"      {len(split.to_learn)} answers to learn from, {split.unseen} that no judge sees")
+            to_learn, unseen = _split_sample(folder, seed)
+            progress(f"      {len(to_learn)} answers to learn from, {unseen} that no judge sees")
         with _step(f"[2/5] Answer: the language model {GEMMA} answers two questions, 40 tokens each", progress):
             _answer(progress)
         with _step("[3/5] Judge: a similarity baseline and the built-in judge score the unseen answers", progress):
             scores_file = sample_folder() / "physician_scores.jsonl"
             with redirect_stdout(sys.stderr):
-                baseline = _study(folder, fit_similarity_judge(split.to_learn, scores_file, run / "similarity"))
+                baseline = _study(folder, fit_similarity_judge(to_learn, scores_file, run / "similarity"))
             built_in = _study(folder, built_in_folder())
             for study in (baseline, built_in):
                 progress(f"      {study.judge}: usable agreement {estimate_text(study.overall['usable_agreement'])}")
         with _step("[4/5] Distil and train: a judge of your own continues from the built-in judge", progress):
-            train_file, validation_file = _distil(folder, split.to_learn, seed, progress)
+            train_file, validation_file = _distil(folder, to_learn, seed, progress)
             with redirect_stdout(sys.stderr):  # the trainer prints its log; stdout is the command's own
                 train_judge(
                     "quickstart",
@@ -147,11 +138,12 @@ def _answer(progress: Callable[[str], None]) -> None:
         progress(f"      Left out: {GEMMA} is {state}")
         return
     engine = TransformersEngine(GEMMA, device="cpu", max_new_tokens=40, temperature=0)
-    questions = {question.id: question for question in read_questions(sample_folder() / "questions.jsonl")}
-    english = [question for question in questions.values() if question.language == "en" and question.round == 1]
+    questions = Run(sample_folder()).questions()
+    english = [question for question in questions if question.language == "en" and question.round == 1]
     shortest = sorted(english, key=lambda question: len(question.prompt))[:2]
+    prompts = {question.id: question.prompt for question in shortest}
     for answer in answer_questions(engine, shortest, samples=1, seed=0):
-        progress(f"      Question: {shorten(questions[answer.question_id].prompt, 100)}")
+        progress(f"      Question: {shorten(prompts[answer.question_id], 100)}")
         progress(f"      Answer:   {shorten(answer.text, 100)}")
 
 
@@ -185,11 +177,6 @@ def _study(run: Run, judge: Path) -> Study:
     return validate_judge(run, resolve_judge(str(judge)), source, options)
 
 
-def _require_replaceable(folder: Path) -> None:
-    if folder.exists() and any(folder.iterdir()) and not (folder / QUICKSTART_MARK).exists():
-        raise InputError(f"{folder}: exists and was not written by quickstart; choose another folder")
-
-
 def _clear(folder: Path) -> None:
     """Empties a folder but for its mark and its lock, so that a quickstart that was killed can be run again."""
     for entry in folder.iterdir():
@@ -199,29 +186,18 @@ def _clear(folder: Path) -> None:
             entry.unlink()
 
 
-def _split_sample(run: Run, seed: int) -> _Split:
-    """Holds a third of the conversations out into the run folder; the rest is to learn from."""
-    source = sample_folder()
-    questions = read_questions(source / "questions.jsonl")
-    answers = read_records(source / "answers.jsonl", Answer)
-    scores = read_records(source / "physician_scores.jsonl", PhysicianScore)
-    held_out = held_out_groups(questions, 0.33, seed)
-    unseen = {question.id for question in questions if question.group in held_out}
-
-    unseen_questions = [question for question in questions if question.id in unseen]
-    unseen_answers = [answer for answer in answers if answer.question_id in unseen]
-    start_run(run, unseen_questions, LLMEVAL_MED, "sample (unseen part)", {"quickstart": True, "seed": seed})
+def _split_sample(run: Run, seed: int) -> tuple[list[TrainingLine], int]:
+    """Holds a third of the conversations out into the run folder; gives what to learn from, and how many are unseen."""
+    sample = Run(sample_folder())
+    sources = ScoredAnswers(sample.questions(), sample.answers(), [], sample.physician_scores())
+    held_out = held_out_groups(sources.questions, 0.33, seed)
+    ids = {question.id for question in sources.questions}
+    seen = {question.id for question in sources.questions if question.group not in held_out}
+    unseen = sources.of_questions(ids - seen)
+    write_unseen(run, unseen, "sample (unseen part)", {"quickstart": True, "seed": seed})
     run.update_manifest(notes=[NOTICE])
-    write_records(run.answers_file, unseen_answers)
-    write_records(run.physicians_file, [score for score in scores if score.question_id in unseen])
-    sources = ScoredAnswers(
-        questions=[question for question in questions if question.id not in unseen],
-        answers=[answer for answer in answers if answer.question_id not in unseen],
-        judgments=[],
-        scores=[score for score in scores if score.question_id not in unseen],
-    )
-    made = build_training_set(sources)
-    return _Split([*made.train, *made.validation], len(unseen_answers))
+    made = build_training_set(sources.of_questions(seen))
+    return [*made.train, *made.validation], len(unseen.answers)
 
 
 def _distil(run: Run, lines: list[TrainingLine], seed: int, progress: Callable[[str], None]) -> list[Path]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import TypedDict
 
 import torch
 from filelock import FileLock
@@ -86,10 +86,9 @@ def train_judge(
 def plan_training(
     config: str | Path | None = None, *, options: Sequence[str] = (), **overrides: Unpack[Overrides]
 ) -> TrainingPlan:
-    """Plan what `train_judge` would do: steps, tokens, lines that do not fit, and memory and time by steps taken here.
+    """Plan what `train_judge`, with the same arguments, would do.
 
-    The arguments are those of `train_judge`. Where `use_cpu` is false and there is no GPU, no weights are loaded, and
-    memory and time are left open.
+    Where `use_cpu` is false and there is no GPU, no weights are loaded, and memory and time are left open.
 
     Raises:
         InputError: Whatever is wrong with config, files or options, or the base model's config cannot be had.
@@ -111,34 +110,25 @@ def plan_training(
     return plan_of(file.stem, parsed, tokenizer, before, here=not (no_gpu and for_gpu))
 
 
-class _OnGpu(NamedTuple):
-    """A shipped config for GPUs of at least this memory, in GiB, and its base model."""
-
-    config: str
-    memory: int
-    base: str
-
-
-_ON_GPU = (
-    _OnGpu("qwen3-4b-lora", 24, "Qwen/Qwen3-4B"),
-    _OnGpu("qwen3-1.7b-lora", 16, "Qwen/Qwen3-1.7B"),
-    _OnGpu("qwen3-0.6b-lora", 8, "Qwen/Qwen3-0.6B"),
-)
-"""Largest first."""
+_ON_GPU = {"qwen3-4b-lora": 24, "qwen3-1.7b-lora": 16, "qwen3-0.6b-lora": 8}
+"""Shipped configs and the GiB that their GPU needs, largest first."""
 DEFAULT_CONFIG = "gemma3-270m-lora"
 """Its base model comes as a package, so that it works on any machine."""
 DEFAULT_DATA, SAMPLE_DATA = Path("data"), Path("data/sample")
-SAMPLE_HELD_OUT = 0.3
 
 
 def default_config() -> str:
     """The config of a training run that names none: the largest for this GPU whose base model is on this machine."""
     memory = torch.cuda.get_device_properties(0).total_memory / 2**30 if torch.cuda.is_available() else 0.0
-    for on_gpu in _ON_GPU:
+    for config, needed in _ON_GPU.items():
         # A card of 16 GiB reports a little less.
-        if memory >= 0.95 * on_gpu.memory and in_hub_cache(on_gpu.base):
-            return on_gpu.config
+        if memory >= 0.95 * needed and in_hub_cache(_base_of(config)):
+            return config
     return DEFAULT_CONFIG
+
+
+def _base_of(config: str) -> str:
+    return str(read_yaml(config_file(config))["model_name_or_path"])
 
 
 def with_defaults_named(words: Sequence[str]) -> list[str]:
@@ -159,24 +149,22 @@ def with_defaults_named(words: Sequence[str]) -> list[str]:
     if named or (DEFAULT_DATA / TRAIN_FILE).exists():
         data = "the training file named" if named else str(DEFAULT_DATA / TRAIN_FILE)
     else:
-        train, validation = _distilled_sample()
-        completed += ["--train_file", str(train), "--validation_file", str(validation)]
-        data = f"{train}, distilled from the bundled sample, which no physician scored"
+        _distil_sample()
+        files = SAMPLE_DATA / TRAIN_FILE, SAMPLE_DATA / VALIDATION_FILE
+        completed += ["--train_file", str(files[0]), "--validation_file", str(files[1])]
+        data = f"{files[0]}, distilled from the bundled sample, which no physician scored"
     if int(os.environ.get("RANK", "0")) == 0:
-        base = read_yaml(config_file(config))["model_name_or_path"]
-        say(f"no --config: training {config} on {base}, from {data}")
+        say(f"no --config: training {config} on {_base_of(config)}, from {data}")
     return completed
 
 
-def _distilled_sample() -> tuple[Path, Path]:
-    """The training set of the bundled sample, made on first use; a share of it is held out to validate on."""
+def _distil_sample() -> None:
+    """Makes the training set of the bundled sample on first use; a share of it is held out to validate on."""
     SAMPLE_DATA.mkdir(parents=True, exist_ok=True)
     # Several processes may train together: the first one distils.
     with FileLock(SAMPLE_DATA / ".lock"):
-        files = SAMPLE_DATA / TRAIN_FILE, SAMPLE_DATA / VALIDATION_FILE
-        if not all(file.exists() for file in files):
-            distill_training_set([sample_folder()], SAMPLE_DATA, options=DistillOptions(hold_out=SAMPLE_HELD_OUT))
-    return files
+        if not (SAMPLE_DATA / VALIDATION_FILE).exists():
+            distill_training_set([sample_folder()], SAMPLE_DATA, options=DistillOptions(hold_out=0.3))
 
 
 def _words(config: str | Path | None, overrides: Overrides, options: Sequence[str]) -> list[str]:

@@ -2,11 +2,7 @@ import random
 
 import pytest
 
-from medjudge.distill.checks import (
-    check_training_set,
-    near_duplicates,
-    questions_to_keep_out,
-)
+from medjudge.distill.checks import check_training_set, near_duplicates, questions_to_keep_out
 from medjudge.records import TrainingLine
 
 WORDS = ["dose", "renal", "daily", "avoid", "infant", "fever", "review", "insulin", "bleeding", "asthma", "never"]
@@ -20,15 +16,15 @@ def words(n: int, seed: int) -> str:
 @pytest.fixture
 def line(question, answer):
     def build(
-        n: int, level: int = 3, prompt: str | None = None, text: str | None = None, **fields: object
+        n: int, level: int = 3, prompt: str | None = None, text: str | None = None, language: str = "en"
     ) -> TrainingLine:
         return TrainingLine(
-            question=question(id=f"q{n}", prompt=prompt or words(12, n), language=fields.pop("language", "en")),
+            question=question(id=f"q{n}", prompt=prompt or words(12, n), language=language),
             earlier=[],
             answer=answer(question_id=f"q{n}", text=text or words(60, 1000 + n)),
             level=level,
             probabilities=[float(level == number) for number in range(1, 6)],
-            source=fields.pop("source", "teacher"),
+            source="teacher",
             scored_by=["gpt, round 1"],
         )
 
@@ -78,7 +74,7 @@ def test_the_same_question_and_answer_leave_training_and_near_ones_are_named(lin
     assert (named, duplicates["questions"]["near"]) == ({"q4": ["q51"], "q5": ["q49"], "q20": ["q49"]}, 3)
     assert {pair["train"][0] for pair in duplicates["answers"]["pairs"]} == {"q5", "q20"}
     assert "3 training questions" in checked.warnings[0]
-    assert "such as q4 and q51" in checked.warnings[0]
+    assert "such as q5 and q49" in checked.warnings[0]
 
 
 def test_balance(line) -> None:
@@ -98,17 +94,14 @@ def test_length_that_tells_the_level_is_warned_of(line) -> None:
     english = checked.report["length"]["by_language"]["en"]
     assert (english["answers"], english["usable_by_length"]) == (42, 1)
     assert english["usable_by_majority"] == pytest.approx(25 / 42, abs=5e-4)
-    assert english["spearman"] > 0.9
-    assert any(
-        warning.startswith("en: longer answers have higher levels (Spearman 0.9") for warning in checked.warnings
-    )
+    assert "en: longer answers have higher levels (Spearman 0.9" in "\n".join(checked.warnings)
     shorter = [line(n, level=5 - n % 5, text=words(10 * (n % 5) + 10, n), language="zh") for n in range(40)]
     checked = check_training_set(
         [*shorter, *[line(100 + n, level=n % 5 + 1) for n in range(40)]], [line(50), line(51, 4)]
     )
     assert checked.report["length"]["by_language"]["zh"]["usable_by_length"] == 1
     assert abs(checked.report["length"]["by_language"]["en"]["spearman"]) < 0.3
-    assert any(warning.startswith("zh: shorter answers have higher levels") for warning in checked.warnings)
+    assert "zh: shorter answers have higher levels" in "\n".join(checked.warnings)
 
 
 def test_what_is_questions_to_keep_out_takes_its_conversation_and_its_text_along(question) -> None:

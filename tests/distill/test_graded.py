@@ -1,5 +1,6 @@
 import re
 from collections import Counter
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -7,7 +8,7 @@ from scipy.stats import spearmanr
 
 from medjudge.benchmark.sample import sample_folder
 from medjudge.distill.alterations import ALTERATIONS, altered
-from medjudge.distill.graded import graded_answers, padded
+from medjudge.distill.graded import GradedAnswer, graded_answers, padded
 from medjudge.distill.sources import points_of, wording_of
 from medjudge.judge.language import language_of
 from medjudge.probes.texts import probe_texts
@@ -49,117 +50,93 @@ def steps(answer) -> list[str]:
     return answer.how.split(" + ")
 
 
-def test_levels_are_balanced_and_length_tells_nothing(examples):
+def test_levels_are_balanced_and_neither_length_nor_what_stands_around_an_answer_tells_them(examples):
     assert Counter(example.level for example in examples) == dict.fromkeys(range(1, 6), 200)
+
+    def correlation(of: Callable[[GradedAnswer], float], language: str) -> float:
+        own = [example for example in examples if example.question.language in language]
+        return abs(spearmanr([example.level for example in own], [of(example) for example in own]).statistic)
+
     for language in ("en", "zh"):
-        of_language = [example for example in examples if example.question.language == language]
-        levels = [example.level for example in of_language]
-        lengths = [len(example.answer.text) for example in of_language]
-        stretch = [len(example.answer.text) / len(example.question.reference) for example in of_language]
-        assert abs(spearmanr(levels, lengths).statistic) < 0.15
-        assert abs(spearmanr(levels, stretch).statistic) < 0.15
-    levels, lengths = [example.level for example in examples], [len(example.answer.text) for example in examples]
-    assert abs(spearmanr(levels, lengths).statistic) < 0.1
+        assert correlation(lambda example: len(example.answer.text), language) < 0.15
+        assert correlation(lambda example: len(example.answer.text) / len(example.question.reference), language) < 0.15
+    assert correlation(lambda example: len(example.answer.text), "en zh") < 0.1
+    for step in ("pad", "opening", "instruct"):
+        assert correlation(lambda example, step=step: step in steps(example), "en zh") < 0.15
+        assert {example.level for example in examples if step in steps(example)} == {1, 2, 3, 4, 5}
 
 
-@pytest.mark.parametrize("step", ["pad", "opening", "instruct"])
-def test_what_stands_around_an_answer_tells_nothing_either(examples, step):
-    levels = [example.level for example in examples]
-    assert abs(spearmanr(levels, [step in steps(example) for example in examples]).statistic) < 0.15
-    assert {example.level for example in examples if step in steps(example)} == {1, 2, 3, 4, 5}
-
-
-def test_answers_are_new_records_of_their_own(examples, sample):
+def test_answers_are_new_records_of_their_own_by_the_seed(examples, sample):
     assert len({example.answer.text for example in examples}) == 1000
     assert [example.answer.sample for example in examples] == list(range(1000))
     assert {example.answer.model for example in examples} == {"synthetic"}
     assert all(example.answer.question_id == example.question.id for example in examples)
     assert {example.question.id for example in examples} == {example.id for example in sample}
-
-
-@pytest.mark.slow
-def test_the_seed_decides(sample, examples):
-    assert graded_answers(sample, 100, seed=0) == graded_answers(sample, 100, seed=0)
-    assert graded_answers(sample, 100, seed=0) == examples[:100]
-    assert graded_answers(sample, 100, seed=1) != examples[:100]
+    assert graded_answers(sample, 100, seed=0) == examples[:100] != graded_answers(sample, 100, seed=1)
 
 
 def test_dropping_follows_the_checklist(asthma):
-    answers = [
-        example
-        for example in graded_answers([asthma], 300, seed=0)
-        if steps(example)[0].startswith(("drop", "compact"))
-    ]
-    alone = [answer for answer in answers if not set(steps(answer)) & set(ALTERATIONS)]
     seen = Counter()
-    for example in alone:
-        core = sum(sentence in example.answer.text for sentence in CORE)
-        secondary = sum(sentence in example.answer.text for sentence in SECONDARY)
-        seen[example.level] += 1
-        if example.level == 4:
-            assert core == 4
-            assert secondary < 2
-        elif example.level == 3:
-            assert core == 3
-        elif example.level == 2:
-            assert core <= 1
-            assert core + secondary > 0
-        else:
-            pytest.fail(f"level {example.level} by dropping")
+    for level, core, secondary in kept_by_dropping(asthma):
+        seen[level] += 1
+        assert {4: core == 4 and secondary < 2, 3: core == 3, 2: core <= 1 and core + secondary > 0}[level]
     assert min(seen[level] for level in (2, 3, 4)) >= 10
 
 
-def test_a_five_says_all_and_nothing_wrong(asthma):
-    fives = [example for example in graded_answers([asthma], 100, seed=3) if example.level == 5]
-    assert len(fives) >= 15
-    assert all(sentence in example.answer.text for example in fives for sentence in CORE + SECONDARY)
+def kept_by_dropping(question: Question) -> list[tuple[int, int, int]]:
+    """Level, core and secondary sentences of each answer that only had parts dropped."""
+    answers = graded_answers([question], 300, seed=0)
+    dropped = [answer for answer in answers if steps(answer)[0].startswith("drop")]
+    return [
+        (answer.level, *(sum(sentence in answer.answer.text for sentence in part) for part in (CORE, SECONDARY)))
+        for answer in dropped
+        if not set(steps(answer)) & set(ALTERATIONS)
+    ]
 
 
 def test_without_a_checklist_shares_of_the_text_decide(asthma):
-    bare = asthma.model_copy(update={"checklist": None})
-    left = {4: [], 3: [], 2: []}
-    for example in graded_answers([bare], 200, seed=0):
-        if steps(example)[0].startswith("drop") and not set(steps(example)) & set(ALTERATIONS):
-            left[example.level].append(sum(sentence in example.answer.text for sentence in CORE + SECONDARY))
-    assert (set(left[4]), set(left[3])) == ({5}, {4})
-    assert set(left[2]) <= {1, 2}
+    left = {4: set(), 3: set(), 2: set()}
+    for level, core, secondary in kept_by_dropping(asthma.model_copy(update={"checklist": None})):
+        left[level].add(core + secondary)
+    assert (left[4], left[3]) == ({5}, {4})
+    assert left[2] <= {1, 2}
 
 
-def test_altered_answers_differ_from_the_reference(asthma, examples):
+def test_a_five_says_all_and_altered_answers_do_not(asthma, examples):
     assert {step for example in examples for step in steps(example)} >= set(ALTERATIONS)
-    answers = graded_answers([asthma], 300, seed=1)
-    for answer in answers:
-        if set(steps(answer)) & set(ALTERATIONS):
+    seen = Counter()
+    for answer in graded_answers([asthma], 400, seed=1):
+        said, altered_by = answer.answer.text, set(steps(answer)) & set(ALTERATIONS)
+        seen.update([answer.level == 5 and "five", bool(altered_by & {"dose", "dose-unit"}) and "dose"])
+        if answer.level == 5:
+            assert all(sentence in said for sentence in CORE + SECONDARY)
+        if altered_by:
             assert answer.level <= 3
-            assert not all(sentence in answer.answer.text for sentence in CORE + SECONDARY)
+            assert not all(sentence in said for sentence in CORE + SECONDARY)
+        if altered_by & {"dose", "dose-unit"}:  # ten times a dose in a core point is dangerous
+            assert answer.level <= 2
         if steps(answer)[0] == "dose":
-            assert "40 mg" not in answer.answer.text or "4 puffs" not in answer.answer.text
-
-
-def test_a_tenfold_dose_in_a_core_point_is_dangerous(asthma):
-    alone = [each for each in graded_answers([asthma], 400, seed=2) if set(steps(each)) & {"dose", "dose-unit"}]
-    assert alone
-    assert all(example.level <= 2 for example in alone)
+            assert "40 mg" not in said or "4 puffs" not in said
+    assert min(seen["five"], seen["dose"]) >= 15
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "pattern"),
+    ("kind", "text"),
     [
-        ("dose", "Give amoxicillin 500 mg now.", r"(?P<new>[\d.]+) mg"),
-        ("dose", "口服阿莫西林500 mg。", r"(?P<new>[\d.]+) mg"),
-        ("dose", "静脉滴注2克头孢。", r"(?P<new>[\d.]+)克"),
-        ("number", "Repeat it after 8 weeks.", r"(?P<new>[\d.]+) weeks"),
-        ("number", "目标为7.0 mmol/L以下。", r"(?P<new>[\d.]+) mmol/L"),
+        ("dose", "Give amoxicillin 500 mg now."),
+        ("dose", "口服阿莫西林500 mg。"),
+        ("dose", "静脉滴注2克头孢。"),
+        ("number", "Repeat it after 8 weeks."),
+        ("number", "目标为7.0 mmol/L以下。"),
     ],
 )
-def test_a_number_is_changed_by_a_factor_that_matters(kind, text, pattern):
-    wording = wording_of(language_of(text, ("en", "zh")))
-    before = float(re.search(pattern, text)["new"])
+def test_a_number_is_changed_by_a_factor_that_matters(kind, text):
+    number = re.compile(r"[\d.]+(?= ?(?:mg|克|weeks|mmol))")
     for seed in range(20):
-        changed = altered([text], 0, kind, wording, Random(seed)).parts[0]
-        ratio = float(re.search(pattern, changed)["new"]) / before
+        changed = altered([text], 0, kind, wording_of(language_of(text, ("en", "zh"))), Random(seed)).parts[0]
+        ratio = float(number.search(changed)[0]) / float(number.search(text)[0])
         assert max(ratio, 1 / ratio) >= (5 if kind == "dose" else 2) - 1e-9
-        assert re.sub(r"[\d.]+ ?(?=mg|克|weeks|mmol)", "", changed) == re.sub(r"[\d.]+ ?(?=mg|克|weeks|mmol)", "", text)
+        assert number.sub("", changed) == number.sub("", text)
 
 
 @pytest.mark.parametrize(
@@ -205,19 +182,19 @@ def test_a_value_in_two_units_changes_in_both():
     assert first != 7
 
 
-@pytest.mark.parametrize("kind", list(ALTERATIONS))
-@pytest.mark.parametrize(
-    "text", ["Rest and patience help.", "多休息、多饮水。", "Vitamin B12, see leaflet 3.", "反应良好。"]
-)
-def test_nothing_to_alter_is_never_counted_as_altered(kind, text):
-    assert altered([text], 0, kind, wording_of(language_of(text, ("en", "zh"))), Random(0)) is None
+@pytest.mark.parametrize("text", ["Rest and patience help.", "多休息。", "Vitamin B12, see leaflet 3.", "反应良好。"])
+def test_nothing_to_alter_is_never_counted_as_altered(text):
+    for kind in ALTERATIONS:
+        assert altered([text], 0, kind, wording_of(language_of(text, ("en", "zh"))), Random(0)) is None
 
 
 @pytest.mark.slow
 def test_a_swap_brings_the_answer_to_another_question(sample):
     by_id = {question.id: question for question in sample}
-    swaps = [example for example in graded_answers(sample, 600, seed=5) if "swap" in steps(example)]
+    answers = graded_answers(sample, 600, seed=5)
+    swaps = [example for example in answers if "swap" in steps(example)]
     assert len(swaps) > 30
+    assert all(bool(example.made_from) == (example in swaps) for example in answers)
     for example in swaps:
         (other,) = (by_id[name] for name in example.made_from)
         assert example.answer.text != other.reference
@@ -226,7 +203,6 @@ def test_a_swap_brings_the_answer_to_another_question(sample):
         assert other.language == example.question.language
         sentences = outline_of(other.reference, wording_of(other.language).grammar).parts
         assert sum(sentence.strip(" ;；.。")[1:] in example.answer.text for sentence in sentences) >= len(sentences) - 1
-    assert all(not example.made_from for example in graded_answers(sample, 600, seed=5) if "swap" not in steps(example))
 
 
 def test_turns_of_one_conversation_are_not_swapped(asthma):
@@ -236,19 +212,10 @@ def test_turns_of_one_conversation_are_not_swapped(asthma):
     assert not any("swap" in steps(example) for example in graded_answers([asthma, turn], 60, seed=0))
 
 
-@pytest.mark.parametrize(
-    "reference",
-    [
-        None,
-        "",
-        " / ",
-        "NaN",
-        "一、核心需求：\n1. 明确拒绝。\n二、次要需求：\n1. 建议就医。",
-        "学生回答提及氟康唑即可算对，给4分！",
-    ],
-)
-def test_what_is_no_answer_gives_none(question, reference):
-    assert graded_answers([question(reference=reference)], 10, seed=0) == []
+def test_what_is_no_answer_gives_none(question):
+    requirements = "一、核心需求：\n1. 明确拒绝。\n二、次要需求：\n1. 建议就医。"
+    for reference in (None, "", " / ", "NaN", requirements, "学生回答提及氟康唑即可算对，给4分！"):
+        assert graded_answers([question(reference=reference)], 10, seed=0) == []
 
 
 def test_a_short_text_that_may_not_be_dressed_gives_what_it_has(question):

@@ -27,31 +27,32 @@ def pieces(question, answer):
     return questions, [answer(question_id=question.id, text=f"answer {question.id}") for question in questions]
 
 
-def build(questions, answers, judgments, scores, validation_share, seed, **options):
-    return build_training_set(
-        ScoredAnswers(questions, answers, judgments, scores),
-        TrainingSetOptions(validation_share=validation_share, seed=seed, **options),
-    )
+def build(questions, answers, judgments, scores, **options):
+    options = TrainingSetOptions(**{"validation_share": 0.2, **options})
+    return build_training_set(ScoredAnswers(questions, answers, judgments, scores), options)
 
 
 def lines_by_id(training_set):
     return {line.question.id: line for line in [*training_set.train, *training_set.validation]}
 
 
-def test_a_physician_outranks_the_teacher(pieces, physician_score) -> None:
+def test_a_physician_outranks_a_constructed_level_and_that_a_teacher(pieces, physician_score) -> None:
     questions, answers = pieces
     judgments = [judged(question.id, 5, rationale="because") for question in questions]
-    training_set = build(questions, answers, judgments, [physician_score(question_id="q3", score=2)], 0.2, 0)
+    scores = [physician_score(question_id=name, rater="constructed", score=5) for name in ("q3", "q5")]
+    scores.append(physician_score(question_id="q3", score=2))
+    training_set = build(questions, answers, judgments, scores, weights=WEIGHTS | {"teacher": 0.25})
     lines = lines_by_id(training_set)
     assert (lines["q3"].level, lines["q3"].source, lines["q3"].scored_by) == (2, "physician", ["dr"])
+    assert lines["q3"].probabilities == [0, 1, 0, 0, 0]
     assert lines["q3"].rationale is None  # it argues for a 5
     assert (lines["q4"].level, lines["q4"].source, lines["q4"].rationale) == (5, "teacher", "because")
-    assert training_set.summary["teacher_against_physicians"] == {
-        "answers": 1,
-        "other_level": 1,
-        "usable_by_teacher_only": 1,
-        "usable_by_physicians_only": 0,
-    }
+    assert (lines["q5"].level, lines["q5"].source) == (5, "constructed")
+    weights = {line.source: line.weight for line in lines.values()}
+    assert weights == training_set.summary["weights"] == {"constructed": 1, "physician": 3, "teacher": 0.25}
+    assert training_set.summary["raters"] == {"dr": 1}
+    counts = {"answers": 2, "other_level": 1, "usable_by_teacher_only": 1, "usable_by_physicians_only": 0}
+    assert training_set.summary["teacher_against_physicians"] == counts
 
 
 def test_rounds_and_raters_become_soft_labels(pieces, physician_score) -> None:
@@ -60,7 +61,7 @@ def test_rounds_and_raters_become_soft_labels(pieces, physician_score) -> None:
     scores = [
         physician_score(question_id="q2", rater=name, score=level) for name, level in (("a", 3), ("b", 4), ("c", 4))
     ]
-    lines = lines_by_id(build(questions, answers, judgments, scores, 0.3, 0))
+    lines = lines_by_id(build(questions, answers, judgments, scores))
     assert lines["q0"].probabilities == [0, 0, 0, 0.5, 0.5]
     assert lines["q0"].level == 4
     assert lines["q1"].probabilities == [0, 0.25, 0.5, 0.25, 0]
@@ -71,29 +72,28 @@ def test_rounds_and_raters_become_soft_labels(pieces, physician_score) -> None:
 def test_conversations_stay_whole_and_carry_their_earlier_turns(pieces, physician_score) -> None:
     questions, answers = pieces
     scores = [physician_score(question_id=question.id) for question in questions]
-    training_set = build(questions, answers, [], scores, 0.34, 1)
-    train, validation = [
-        {line.question.group for line in side} for side in (training_set.train, training_set.validation)
-    ]
-    assert train
-    assert validation
-    assert not train & validation
+    training_set = build(questions, answers, [], scores, validation_share=0.34, seed=1)
+    groups_of = [{line.question.group for line in side} for side in training_set[:2]]
+    assert all(groups_of)
+    assert not groups_of[0] & groups_of[1]
     assert lines_by_id(training_set)["q5"].earlier == ["prompt 4"]
 
 
 def test_unscored_judgments_teach_nothing_and_are_counted(pieces) -> None:
-    questions, answers = pieces
-    training_set = build(questions, answers, [judged("q0", 4), judged("q1", None), judged("q2", 4)], [], 0.3, 0)
+    training_set = build(*pieces, [judged("q0", 4), judged("q1", None), judged("q2", 4)], [])
     assert set(lines_by_id(training_set)) == {"q0", "q2"}
     assert training_set.summary["unscored_judgments"] == 1
 
 
-def test_scores_of_unknown_answers_and_nothing_at_all_are_refused(pieces, physician_score) -> None:
-    questions, answers = pieces
-    with pytest.raises(InputError, match="belongs to no answer: question q0, model other"):
-        build(questions, answers, [], [physician_score(question_id="q0", model="other")], 0.3, 0)
-    with pytest.raises(InputError, match="nothing to distil"):
-        build(questions, answers, [], [], 0.3, 0)
+def test_scores_that_cannot_be_and_nothing_at_all_are_refused(pieces, physician_score) -> None:
+    twice = [physician_score(question_id="q3", score=level) for level in (2, 2, 4)]
+    for scores, message in (
+        ([physician_score(question_id="q0", model="other")], "belongs to no answer: question q0, model other"),
+        (twice, "rater dr gave the answer of m to q3, sample 0, level 2 and level 4"),
+        ([], "nothing to distil"),
+    ):
+        with pytest.raises(InputError, match=message):
+            build(*pieces, [], scores)
 
 
 @pytest.fixture
@@ -113,9 +113,8 @@ def lenient(question, answer, physician_score):
 
 def test_a_teacher_is_calibrated_before_it_is_copied(lenient) -> None:
     *sources, truth = lenient
-    training_set = build(*sources, 0.2, 0)
-    copied = build(*sources, 0.2, 0, calibrate=False)
-    taught = {name: line for name, line in lines_by_id(training_set).items() if line.source == "teacher"}
+    copied = build(*sources, calibrate=False)
+    taught = {name: line for name, line in lines_by_id(build(*sources)).items() if line.source == "teacher"}
     assert len(taught) == 100
     # A 5 of this teacher can be a 4 or a 5; all below it is one too high.
     assert all(line.level == truth[name] for name, line in taught.items() if truth[name] < 4)
@@ -131,14 +130,14 @@ def test_a_teacher_is_calibrated_before_it_is_copied(lenient) -> None:
 
 def test_validation_scores_have_no_part_in_the_map(lenient, physician_score) -> None:
     questions, answers, judgments, scores, _ = lenient
-    training_set = build(questions, answers, judgments, scores, 0.3, 0)
+    training_set = build(questions, answers, judgments, scores)
     held = {line.question.id for line in training_set.validation}
     turned = [
         physician_score(question_id=score.question_id, score=6 - score.level) if score.question_id in held else score
         for score in scores
     ]
     assert turned != scores
-    assert build(questions, answers, judgments, turned, 0.3, 0).train == training_set.train
+    assert build(questions, answers, judgments, turned).train == training_set.train
 
 
 def test_several_teachers_become_the_mean_of_their_distributions(lenient) -> None:
@@ -149,45 +148,13 @@ def test_several_teachers_become_the_mean_of_their_distributions(lenient) -> Non
     ]
     rare = [judged("q1", 1, rationale="rare"), judged("q1", 1, round=2), judged("q1", 1, round=3)]
     rare = [judgment.model_copy(update={"judge": "rare"}) for judgment in rare]
-    training_set = build(questions, answers, [*judgments, *other, *rare], scores, 0.2, 0)
+    training_set = build(questions, answers, [*judgments, *other, *rare], scores)
     reports = training_set.summary["calibration"]["teachers"]
     assert {name: report["applied"] for name, report in reports.items()} == {"gpt": True, "other": False, "rare": False}
     line = lines_by_id(training_set)["q1"]
-    alone = [
-        lines_by_id(build(questions, answers, some, scores, 0.2, 0))["q1"].probabilities for some in (judgments, other)
-    ]
+    alone = [lines_by_id(build(questions, answers, some, scores))["q1"].probabilities for some in (judgments, other)]
     assert line.probabilities == pytest.approx(np.mean([*alone, [1, 0, 0, 0, 0]], axis=0), abs=1e-5)
     assert line.scored_by == ["gpt, round 1", "other, round 1", "rare, round 1", "rare, round 2", "rare, round 3"]
-
-
-def test_constructed_levels_give_way_to_physicians_and_are_no_raters(pieces, physician_score) -> None:
-    questions, answers = pieces
-    scores = [physician_score(question_id=question.id, rater="constructed", score=5) for question in questions]
-    scores.append(physician_score(question_id="q3", rater="dr", score=2))
-    training_set = build(questions, answers, [], scores, 0.2, 0)
-    line = lines_by_id(training_set)["q3"]
-    assert (line.level, line.source, line.scored_by, line.probabilities) == (2, "physician", ["dr"], [0, 1, 0, 0, 0])
-    assert lines_by_id(training_set)["q4"].source == "constructed"
-    assert training_set.summary["raters"] == {"dr": 1}
-
-
-def test_a_rater_who_says_two_things_is_refused(pieces, physician_score) -> None:
-    questions, answers = pieces
-    scores = [physician_score(question_id="q3", score=level) for level in (2, 2, 4)]
-    with pytest.raises(InputError, match="rater dr gave the answer of m to q3, sample 0, level 2 and level 4"):
-        build(questions, answers, [], scores, 0.2, 0)
-
-
-def test_every_line_carries_the_weight_of_its_source(pieces, physician_score) -> None:
-    questions, answers = pieces
-    judgments = [judged(question.id, 4) for question in questions]
-    scores = [physician_score(question_id="q3", score=2)]
-    training_set = build(questions, answers, judgments, scores, 0.2, 0, weights=WEIGHTS | {"teacher": 0.25})
-    assert {line.source: line.weight for line in lines_by_id(training_set).values()} == {
-        "physician": 3,
-        "teacher": 0.25,
-    }
-    assert training_set.summary["weights"] == {"physician": 3, "teacher": 0.25}
 
 
 def test_synthetic_answers_come_from_the_training_side_only(question, answer, physician_score) -> None:
@@ -201,7 +168,7 @@ def test_synthetic_answers_come_from_the_training_side_only(question, answer, ph
     ]
     answers = [answer(question_id=f"q{n}", text=f"answer {n}") for n in range(10)]
     scores = [physician_score(question_id=f"q{n}", score=n % 5 + 1) for n in range(10)]
-    training_set = build(questions, answers, [], scores, 0.3, 0, synthetic=25)
+    training_set = build(questions, answers, [], scores, synthetic=25)
     synthetic = [line for line in training_set.train if line.source == "synthetic"]
     held = {line.question.id for line in training_set.validation}
     assert 5 <= len(synthetic) <= 25
@@ -212,35 +179,34 @@ def test_synthetic_answers_come_from_the_training_side_only(question, answer, ph
     assert all(line.scored_by[0].startswith("synthetic: ") for line in synthetic)
     assert all(line.probabilities[line.level - 1] == 1 for line in synthetic)
     # With nothing scored there are two sides all the same.
-    alone = build(questions, [], [], [], 0.3, 0, synthetic=25)
-    groups = [{line.question.group for line in side} for side in (alone.train, alone.validation)]
-    assert groups[0]
-    assert groups[1]
-    texts = {name for line in alone.train for name in (line.question.id, *line.made_from)}
-    assert not texts & {name for line in alone.validation for name in (line.question.id, *line.made_from)}
+    alone = build(questions, [], [], [], synthetic=25)
+    texts = [{name for line in side for name in (line.question.id, *line.made_from)} for side in alone[:2]]
+    assert all(texts)
+    assert not texts[0] & texts[1]
     with pytest.raises(InputError, match="no question to train on has a reference"):
-        build([question(id=f"q{n}") for n in range(9)], [], [], [], 0.3, 0, synthetic=5)
+        build([question(id=f"q{n}") for n in range(9)], [], [], [], synthetic=5)
     taken = [answer(question_id="q1", model="synthetic")]
     with pytest.raises(InputError, match="rename it"):
-        build(questions, taken, [], [physician_score(question_id="q1", model="synthetic")], 0.3, 0, synthetic=5)
+        build(
+            questions,
+            taken,
+            [],
+            [physician_score(question_id="q1", model="synthetic")],
+            validation_share=0.3,
+            synthetic=5,
+        )
 
 
 @pytest.fixture
 def lines_of(question, answer):
     def of(**counts: int) -> list[TrainingLine]:
+        names = [(source, f"{source}-{number}") for source, count in counts.items() for number in range(count)]
+        fixed = {"earlier": [], "level": 3, "probabilities": [0, 0, 1, 0, 0], "weight": 3}
         return [
             TrainingLine(
-                question=question(id=f"{source}-{number}", prompt=f"{source} {number}"),
-                earlier=[],
-                answer=answer(question_id=f"{source}-{number}", text="Rest."),
-                level=3,
-                probabilities=[0, 0, 1, 0, 0],
-                source=source,
-                scored_by=[source],
-                weight=3 if source == "physician" else 1,
+                question=question(id=name), answer=answer(question_id=name), source=source, scored_by=[source], **fixed
             )
-            for source, count in counts.items()
-            for number in range(count)
+            for source, name in names
         ]
 
     return of
@@ -261,8 +227,9 @@ def test_the_last_stage_is_people_with_three_tenths_of_the_teacher(lines_of) -> 
     assert people_last(train, 0) == stages != people_last(train, 1)
 
 
-def test_both_must_have_scored(lines_of) -> None:
-    with pytest.raises(InputError, match="no answer to train on has a physicians' score"):
-        people_last(lines_of(teacher=5, synthetic=5), 0)
-    with pytest.raises(InputError, match="no answer to train on has a teacher's judgment"):
-        people_last(lines_of(physician=5), 0)
+@pytest.mark.parametrize(
+    ("of", "missing"), [({"teacher": 5, "synthetic": 5}, "physicians' score"), ({"physician": 5}, "teacher's judgment")]
+)
+def test_both_must_have_scored(of, missing, lines_of) -> None:
+    with pytest.raises(InputError, match=f"no answer to train on has a {missing}"):
+        people_last(lines_of(**of), 0)

@@ -76,14 +76,14 @@ def test_agreement_is_that_of_scikit_learn_and_questions_are_drawn_whole() -> No
         for at in range(60)
     ]
     found = agreement(verdicts)
-    assert found["answers"] == 60
-    assert found["questions"] == 10
-    assert value(found["auc"]) == pytest.approx(roc_auc_score(level >= 4, expected), abs=1e-6)
-    assert value(found["quadratic_kappa"]) == pytest.approx(
-        cohen_kappa_score(level, score, weights="quadratic"), abs=1e-6
-    )
-    assert value(found["cohen_kappa"]) == pytest.approx(cohen_kappa_score(level >= 4, score >= 4), abs=1e-6)
-    assert value(found["usable_agreement"]) == pytest.approx(((level >= 4) == (score >= 4)).mean(), abs=1e-6)
+    assert (found["answers"], found["questions"]) == (60, 10)
+    for name, expected_value in {
+        "auc": roc_auc_score(level >= 4, expected),
+        "quadratic_kappa": cohen_kappa_score(level, score, weights="quadratic"),
+        "cohen_kappa": cohen_kappa_score(level >= 4, score >= 4),
+        "usable_agreement": ((level >= 4) == (score >= 4)).mean(),
+    }.items():
+        assert value(found[name]) == pytest.approx(expected_value, abs=1e-6)
     assert found["auc"]["low"] < found["auc"]["value"] < found["auc"]["high"]
     assert share(verdicts)["n"] == 60
     assert value(share(verdicts)) == pytest.approx((score >= 4).mean(), abs=1e-6)
@@ -95,18 +95,12 @@ def test_lines_under_one_name_keep_their_own_references_and_unscored_ones_are_co
     lines = [line(0, 5, "a", reference="a"), line(1, 1, "b", reference="a"), line(2, 5, "c", reference="c")]
     lines += [line(3, 5, "d", reference=None, checklist="1. d"), line(4, 5, "x", source="other")]
     write_lines(tmp_path, lines)
-    judge = bench(
-        lambda each: (
-            None if each.question.reference is None else 5 if each.question.reference == each.answer.text else 1
-        )
-    )
+    levels = {None: None, True: 5, False: 1}
+    judge = bench(lambda each: levels[each.question.reference and each.question.reference == each.answer.text])
     found = built_in.measure(judge, "contrasts", frozenset({"same-name"}))
-    assert found["judged"] == 4
-    assert found["unscored"] == {"no_reference": 1}
-    assert found["questions_trained_on"] == 1
+    assert (found["judged"], found["unscored"], found["questions_trained_on"]) == (4, {"no_reference": 1}, 1)
     assert found["result"]["answers"] == 3
-    assert value(found["result"]["auc"]) == 1
-    assert value(found["result"]["usable_agreement"]) == 1
+    assert value(found["result"]["auc"]) == value(found["result"]["usable_agreement"]) == 1
 
 
 def test_pairs_and_keys_are_read_from_both_ends(bench: Callable[..., Bench]) -> None:
@@ -114,15 +108,12 @@ def test_pairs_and_keys_are_read_from_both_ends(bench: Callable[..., Bench]) -> 
     judge = bench(lambda each: 4 if each.answer.model == "right" else 5 if each.question.language == "zh" else 1)
     found = built_in.short_pairs(judge)
     assert found["all"]["ordered"]["n"] == 200
-    assert value(found["all"]["right_usable"]) == 1
-    assert value(found["all"]["wrong_usable"]) == 0.55
-    assert value(found["all"]["ordered"]) == 0.45
-    assert value(found["language en"]["ordered"]) == 1
-    assert value(found["language zh"]["ordered"]) == 0
+    shares = {name: value(found["all"][name]) for name in ("right_usable", "wrong_usable", "ordered")}
+    assert shares == {"right_usable": 1, "wrong_usable": 0.55, "ordered": 0.45}
+    assert [value(found[f"language {language}"]["ordered"]) for language in ("en", "zh")] == [1, 0]
     assert sum(found[name]["ordered"]["n"] for name in found if name.startswith("tests ")) == 200
     keys = built_in.answer_keys(bench(lambda each: 5 if each.answer.model == "right" else 1))
-    assert value(keys["right_usable"]) == 1
-    assert value(keys["wrong_usable"]) == 0
+    assert [value(keys[name]) for name in ("right_usable", "wrong_usable")] == [1, 0]
     assert keys["right_usable"]["n"] + keys["wrong_usable"]["n"] == 27
 
 

@@ -11,15 +11,7 @@ from typing import Any
 import pytest
 
 from eval.quality import training_set
-from eval.quality.training_set import (
-    CONTRADICTED,
-    MET,
-    OPEN,
-    level,
-    points_example,
-    question_of,
-    side_of,
-)
+from eval.quality.training_set import CONTRADICTED, MET, OPEN, level, points_example, question_of, side_of
 from medjudge.judge.ordinal_input import points_of
 from medjudge.records import Answer, Judgment, PhysicianScore, PointVerdict, Question, TrainingLine
 from medjudge.scheme import LLMEVAL_MED
@@ -42,24 +34,19 @@ def write_run(folder: Path, questions: Sequence[Question], levels: Sequence[int]
     (folder / "judgments").mkdir(parents=True)
     run.write_questions(questions, LLMEVAL_MED)
     write_records(run.answers_file, [Answer(question_id=q.id, model="m", text=f"Answer to {q.id}.") for q in questions])
-    scored = list(zip(questions, levels, strict=True))
-    if judge is None:
-        scores = [PhysicianScore(question_id=each.id, model="m", rater="p", score=number) for each, number in scored]
-        write_records(run.physicians_file, scores)
-        return
-    said = [
-        Judgment(
-            question_id=question.id,
-            model="m",
-            judge=judge,
-            score=number,
-            points=[
-                PointVerdict(point=point.text, source=point.source, met=0.0, open=0.0, contradicted=1.0)
-                for point in points_of(question)[1:]
-            ],
-        )
-        for question, number in scored
+    scored = [
+        (question, {"question_id": question.id, "model": "m", "score": n})
+        for question, n in zip(questions, levels, strict=True)
     ]
+    if judge is None:
+        write_records(run.physicians_file, [PhysicianScore(**score, rater="p") for _, score in scored])
+        return
+    wrong = {"met": 0.0, "open": 0.0, "contradicted": 1.0}
+    points = {
+        question.id: [PointVerdict(point=point.text, source=point.source, **wrong) for point in points_of(question)[1:]]
+        for question in questions
+    }
+    said = [Judgment(**score, judge=judge, points=points[question.id]) for question, score in scored]
     write_records(run.judgments_file(judge), said)
 
 
@@ -127,23 +114,13 @@ def test_the_sides_share_no_question_and_what_is_held_out_is_on_none(
     sides = sides_of(sources, "out", monkeypatch)
     assert set(sides) == {"train", "validation", "long", "choose", "report"}
     names = {side: {line.question.group for line in lines} for side, lines in sides.items()}
-    assert not names["train"] & names["choose"]
-    assert not names["train"] & names["report"]
-    assert not names["choose"] & names["report"]
-    assert not names["long"] & (names["choose"] | names["report"])
+    pairs = [("train", "choose"), ("train", "report"), ("choose", "report"), ("long", "choose"), ("long", "report")]
+    for one, other in pairs:
+        assert not names[one] & names[other]
     assert len(sides["validation"]) == 5
     assert names["validation"] <= names["choose"]
-    sources_of = {line.answer.model for line in sides["train"]}
-    assert sources_of == {
-        *training_set.COUNTS,
-        "graded",
-        "spoiled",
-        "teacher",
-        *EXPERTS,
-        "contrasts",
-        "points",
-        "pairs",
-    }
+    made = {"graded", "spoiled", "teacher", "contrasts", "points", "pairs"}
+    assert {line.answer.model for line in sides["train"]} == {*training_set.COUNTS, *EXPERTS, *made}
     lines = [line for of_side in sides.values() for line in of_side]
     assert not any("Held out." in line.answer.text for line in lines)
     assert "mediqa-0" not in {line.question.id for line in lines}  # the validation set of MEDIQA asks the same
@@ -205,13 +182,7 @@ def test_joined_answers_are_usable_where_each_of_them_is(sources: Path, monkeypa
 
 @pytest.mark.parametrize(
     ("verdicts", "expected"),
-    [
-        ([MET, MET], 5),
-        ([MET, OPEN], 3),
-        ([MET, CONTRADICTED], 2),
-        ([OPEN, CONTRADICTED], 1),
-        ([OPEN], 1),
-    ],
+    [([MET, MET], 5), ([MET, OPEN], 3), ([MET, CONTRADICTED], 2), ([OPEN, CONTRADICTED], 1), ([OPEN], 1)],
 )
 def test_the_level_of_an_answer_follows_from_its_points(verdicts: list[Any], expected: int) -> None:
     stated = ["The dose is small.", "The liver is at risk."][: len(verdicts)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from recipe_runs import REPOSITORY, sample_training_files
+from recipe_runs import REPOSITORY, sample_training_files, train
 
 
 @pytest.fixture
@@ -38,33 +38,29 @@ def launched() -> Callable[..., str]:
 
 
 @pytest.fixture
-def recipe(training_files: tuple[Path, Path], tmp_path: Path) -> Callable[..., list[str]]:
-    """The recipe's arguments for a training run of a few steps; every option can be given."""
+def recipe(
+    training_files: tuple[Path, Path], tiny_lm: Path, tiny_encoder: Path, tmp_path: Path
+) -> Callable[..., list[str]]:
+    """The recipe's arguments for a training run of a few steps; every option can be given, or left out by None."""
 
-    def build(kind: str, model: Path, **options: object) -> list[str]:
-        defaults: dict[str, object] = {
-            "kind": kind,
-            "train_file": training_files[0],
-            "validation_file": training_files[1],
-            "output_dir": tmp_path / "judges" / kind,
-            "model_name_or_path": model,
-            "lora_r": 4,
-            "lora_dropout": 0,
-            "max_length": 64 if kind == "ordinal" else 2048,
-            "max_steps": 4,
-            "per_device_train_batch_size": 4,
-            "per_device_eval_batch_size": 4,
-            "learning_rate": 1e-2,
-            "eval_strategy": "steps",
-            "eval_steps": 2,
-            "save_strategy": "steps",
-            "save_steps": 2,
-            "logging_steps": 1,
-            "bf16": False,
-        }
-        return [text for name, value in (defaults | options).items() for text in (f"--{name}", str(value))]
+    def build(kind: str, model: Path | None = None, **options: object) -> list[str]:
+        files = dict(zip(("train_file", "validation_file"), training_files, strict=True))
+        base, length = (tiny_encoder, 64) if kind == "ordinal" else (tiny_lm, 2048)
+        defaults: dict[str, object] = {"kind": kind, **files, "output_dir": tmp_path / "judges" / kind}
+        defaults |= {"model_name_or_path": model or base, "max_length": length, "lora_r": 4, "lora_dropout": 0}
+        defaults |= {"per_device_train_batch_size": 4, "per_device_eval_batch_size": 4, "max_steps": 4}
+        defaults |= {"eval_strategy": "steps", "eval_steps": 2, "save_strategy": "steps", "save_steps": 2}
+        defaults |= {"learning_rate": 1e-2, "logging_steps": 1, "bf16": False}
+        chosen = {name: value for name, value in (defaults | options).items() if value is not None}
+        return [text for name, value in chosen.items() for text in (f"--{name}", str(value))]
 
     return build
+
+
+@pytest.fixture
+def trained(recipe: Callable[..., list[str]]) -> Callable[..., Path]:
+    """Trains a judge by the recipe's arguments; gives its folder."""
+    return lambda *kind_and_model, **options: train(recipe(*kind_and_model, **options))
 
 
 @pytest.fixture

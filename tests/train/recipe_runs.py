@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from train_judge import main as train_judge
 from transformers import PreTrainedTokenizerBase
 from trl import ModelConfig, SFTConfig
 
 from medjudge.distill.training_set import ScoredAnswers, TrainingSetOptions, build_training_set
 from medjudge.files import write_whole
-from medjudge.judge.generative import GenerativeJudge, GenerativeSettings, score_token_ids
+from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
 from medjudge.judge.prompts import encode_prompts
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_tokenizer
@@ -23,7 +24,7 @@ from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run
-from medjudge.train.arguments import JudgeArguments
+from medjudge.train.arguments import JudgeArguments, parse_arguments
 from medjudge.train.features import Row, TrainingData, data_with_room
 from medjudge.train.features import encoded_lines as encoded
 from medjudge.train.generative import GenerativeTrainer, generative_trainer, readable
@@ -31,23 +32,16 @@ from medjudge.train.generative import GenerativeTrainer, generative_trainer, rea
 REPOSITORY = Path(__file__).parent.parent.parent
 
 
-def write_lines(path: Path, lines: Sequence[TrainingLine]) -> None:
-    """Writes a training or validation file."""
-    write_whole(path, "".join(line.model_dump_json() + "\n" for line in lines))
-
-
 def sample_training_files(sample_run: Path, folder: Path, questions: int, validation_share: float) -> tuple[Path, Path]:
     """Training and validation file of so many English questions of the sample, with its scores."""
     run = Run(sample_run)
-    asked = [question for question in run.questions() if question.language == "en"][:questions]
-    ids = {question.id for question in asked}
-    answers = [answer for answer in run.answers() if answer.question_id in ids]
-    scores = [score for score in run.physician_scores() if score.question_id in ids]
-    options = TrainingSetOptions(validation_share=validation_share)
-    training_set = build_training_set(ScoredAnswers(asked, answers, [], scores), options)
-    for name, lines in (("train", training_set.train), ("validation", training_set.validation)):
-        write_lines(folder / f"{name}.jsonl", lines)
-    return folder / "train.jsonl", folder / "validation.jsonl"
+    ids = [question.id for question in run.questions() if question.language == "en"][:questions]
+    sources = ScoredAnswers(run.questions(), run.answers(), [], run.physician_scores()).of_questions(ids)
+    training_set = build_training_set(sources, TrainingSetOptions(validation_share=validation_share))
+    files = folder / "train.jsonl", folder / "validation.jsonl"
+    for file, lines in zip(files, training_set[:2], strict=True):
+        write_whole(file, "".join(line.model_dump_json() + "\n" for line in lines))
+    return files
 
 
 def changed(path: Path, change: Callable[[int, dict], None]) -> None:
@@ -70,8 +64,7 @@ def encoded_lines(
     lines: Sequence[TrainingLine], tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style = "score-first"
 ) -> list[Row]:
     """Lines as a generative judge learns them, all of which have room in its window."""
-    level_ids = score_token_ids(tokenizer)
-    found = encoded(lines, tokenizer, level_ids, max_length, style, LLMEVAL_MED)
+    found = encoded(lines, tokenizer, max_length, style, LLMEVAL_MED)
     assert None not in found
     return [line for line in found if line is not None]
 
@@ -126,6 +119,11 @@ def good_or_bad(number: int, line: dict) -> None:
     line["answer"]["text"] = ("complete correct safe " if good else "wrong dangerous careless ") * 5
     line["probabilities"] = [0, 0, 0, 0, 1] if good else [1, 0, 0, 0, 0]
     line["level"] = 5 if good else 1
+
+
+def train(arguments: Sequence[str]) -> Path:
+    """Trains a judge by the words of a command line; gives its folder."""
+    return train_judge(*parse_arguments(arguments))
 
 
 def run_recipe(arguments: list[str]) -> None:

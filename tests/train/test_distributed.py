@@ -1,17 +1,15 @@
 """Several processes: the same training as one process with as large a batch, plain (DDP) and with DeepSpeed."""
 
-import json
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from recipe_runs import changed, train
 from safetensors.torch import load_file
-from train_judge import main as train_judge
 
 from medjudge.judge.folder import load_judge, read_card
-from medjudge.train.arguments import parse_arguments
 
 LOSS_TOLERANCE = 1e-4
 """Relative, of each step's loss: sums of 32-bit numbers in another order, through six steps of Adam."""
@@ -20,12 +18,8 @@ LOSS_TOLERANCE = 1e-4
 @pytest.fixture
 def weighted(training_files: tuple[Path, Path]) -> None:
     """Lines of very different weight: a mean over processes of means over lines would be another loss."""
-    path = training_files[0]
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    weights = np.random.default_rng(0).choice([0.1, 1.0, 5.0], len(lines))
-    for line, weight in zip(lines, weights, strict=True):
-        line["weight"] = weight
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    weights = np.random.default_rng(0).choice([0.1, 1.0, 5.0], 1000).tolist()
+    changed(training_files[0], lambda number, line: line.update(weight=weights[number]))
 
 
 def curve(folder: Path) -> np.ndarray:
@@ -34,18 +28,13 @@ def curve(folder: Path) -> np.ndarray:
 
 
 @pytest.fixture
-def six_steps(recipe, tiny_lm, tiny_encoder, tmp_path):
+def six_steps(recipe, tmp_path):
     """Arguments of six steps in the first epoch, in a folder of the name given."""
 
     def build(kind: str, name: str, batch: int, **options: object) -> list[str]:
-        base = tiny_encoder if kind == "ordinal" else tiny_lm
-        steps = {
-            "max_steps": 6,
-            "eval_strategy": "no",
-            "save_strategy": "no",
-            "max_length": 64 if kind == "ordinal" else 1536,
-        }
-        return recipe(kind, base, output_dir=tmp_path / name, per_device_train_batch_size=batch, **steps, **options)
+        steps = {"max_steps": 6, "eval_strategy": "no", "save_strategy": "no", **options}
+        steps |= {} if kind == "ordinal" else {"max_length": 1536}
+        return recipe(kind, output_dir=tmp_path / name, per_device_train_batch_size=batch, **steps)
 
     return build
 
@@ -56,7 +45,7 @@ def test_two_processes_give_the_loss_curve_of_one_with_double_batch(
     kind, weighted, six_steps, launched, tmp_path
 ) -> None:
     """accelerate gives process p the batches p, p + 2, ... of one shuffled order: a step sees the same lines."""
-    train_judge(*parse_arguments(six_steps(kind, "one", 4)))
+    train(six_steps(kind, "one", 4))
     launched("two-cpu", six_steps(kind, "two", 2))
     alone, two = tmp_path / "one", tmp_path / "two"
     assert read_card(two).training["batch"] == read_card(alone).training["batch"] == 4
@@ -68,8 +57,8 @@ def test_two_processes_give_the_loss_curve_of_one_with_double_batch(
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
 def test_accumulated_batches_give_the_loss_curve_of_one_large_batch(kind, weighted, six_steps, tmp_path) -> None:
-    train_judge(*parse_arguments(six_steps(kind, "one", 4)))
-    train_judge(*parse_arguments(six_steps(kind, "two", 2, gradient_accumulation_steps=2)))
+    train(six_steps(kind, "one", 4))
+    train(six_steps(kind, "two", 2, gradient_accumulation_steps=2))
     assert curve(tmp_path / "two") == pytest.approx(curve(tmp_path / "one"), rel=LOSS_TOLERANCE)
 
 
@@ -84,14 +73,12 @@ def test_deepspeed_trains_as_one_process_does(kind, zero, six_steps, launched, t
     if torch.cuda.device_count() == 1:
         pytest.skip("the configs start two processes, and there is one GPU")
     options = {"eval_strategy": "steps", "eval_steps": 6, "save_strategy": "steps", "save_steps": 6}
-    arguments = six_steps(kind, zero, 2)
-    for name, value in options.items():
-        arguments += [f"--{name}", str(value)]
-    launched(zero, arguments, **({} if torch.cuda.is_available() else {"DS_ACCELERATOR": "cpu"}))
+    launched(
+        zero, six_steps(kind, zero, 2, **options), **({} if torch.cuda.is_available() else {"DS_ACCELERATOR": "cpu"})
+    )
     training = read_card(tmp_path / zero).training
     assert (training["zero_stage"], training["processes"], training["batch"]) == (int(zero[-1]), 2, 4)
-    plain = [*six_steps(kind, "one", 4), *arguments[-8:]]
-    train_judge(*parse_arguments(plain))
+    train(six_steps(kind, "one", 4, **options))
     assert curve(tmp_path / zero) == pytest.approx(curve(tmp_path / "one"), rel=1e-3)
     adapters = [load_file(tmp_path / name / "adapter_model.safetensors") for name in ("one", zero)]
     assert adapters[0].keys() == adapters[1].keys()

@@ -5,14 +5,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from recipe_runs import changed, score_logits
+from recipe_runs import changed, score_logits, train
 from scipy.special import log_softmax
-from train_judge import main as train_judge
 from transformers import Trainer
 
 from medjudge.judge.folder import read_card
 from medjudge.train import trained_card as card_module
-from medjudge.train.arguments import parse_arguments
 from medjudge.train.features import read_training_lines
 from medjudge.train.generative import GenerativeTrainer
 from medjudge.train.judge_trainer import JudgeTrainer
@@ -35,7 +33,7 @@ def evaluated(monkeypatch) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("bf16", [False, True])
 def test_a_score_first_evaluation_reads_what_the_judge_reads_in_one_pass(
-    bf16, recipe, tiny_lm, training_files, monkeypatch
+    trained, bf16, training_files, monkeypatch
 ) -> None:
     """With rationales beside the scores, in batches with padding; in float32, and by autocast in bfloat16."""
     changed(training_files[1], lambda number, line: line.update(rationale="Wrong dose. " * (number % 3) or None))
@@ -55,7 +53,7 @@ def test_a_score_first_evaluation_reads_what_the_judge_reads_in_one_pass(
 
     monkeypatch.setattr(JudgeTrainer, "evaluation_loop", evaluation_loop)
     lines = read_training_lines(training_files[1])
-    folder = train_judge(*parse_arguments(recipe("generative", tiny_lm, bf16=bf16)))
+    folder = trained("generative", bf16=bf16)
     assert len(read) == 3
     for once, twice in read:
         assert once == pytest.approx(twice, abs=0.05 if bf16 else 1e-4)
@@ -66,15 +64,14 @@ def test_a_score_first_evaluation_reads_what_the_judge_reads_in_one_pass(
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
 def test_the_evaluation_of_the_kept_checkpoint_is_the_measure_of_the_judge(
-    kind, recipe, tiny_lm, tiny_encoder, evaluated, monkeypatch
+    kind, trained, evaluated, monkeypatch
 ) -> None:
     measured = []
     original = card_module.measure
     monkeypatch.setattr(
         "train_judge.measure", lambda *arguments: (measured.append(arguments[0]), original(*arguments))[1]
     )
-    base = tiny_encoder if kind == "ordinal" else tiny_lm
-    card = read_card(train_judge(*parse_arguments(recipe(kind, base))))
+    card = read_card(trained(kind))
     assert evaluated == ([2, 4] if kind == "ordinal" else [0, 2, 4])
     (trainer,) = measured
     again = trainer.predict(trainer.eval_dataset, metric_key_prefix="eval")
@@ -83,37 +80,27 @@ def test_the_evaluation_of_the_kept_checkpoint_is_the_measure_of_the_judge(
 
 @pytest.mark.slow
 def test_a_run_that_resumed_after_its_best_evaluation_reads_the_lines_again(
-    recipe, tiny_lm, evaluated, stopped, tmp_path, monkeypatch
+    recipe, evaluated, stopped, tmp_path, monkeypatch
 ) -> None:
     kappas = iter([0.0, 0.5, 0.1, 0.1, 0.1, 0.1])
     monkeypatch.setattr(
         "medjudge.train.generative.agreement_measures",
         lambda rows, level: {"quadratic_kappa": next(kappas), "usable_agreement": 0.5},
     )
-    arguments = recipe("generative", tiny_lm, max_steps=6)
+    arguments = recipe("generative", max_steps=6)
     with stopped(step=3), pytest.raises(KeyboardInterrupt):
-        train_judge(*parse_arguments(arguments))
-    card = read_card(train_judge(*parse_arguments([*arguments, "--resume"])))
+        train(arguments)
+    card = read_card(train([*arguments, "--resume"]))
     assert evaluated == [0, 2, 4, 6, 6]  # not at the start again, and the best at the end
     assert card.training["untuned"]["eval_quadratic_kappa"] == 0.0
 
 
 @pytest.mark.slow
-def test_the_gain_of_training_is_said_and_written(recipe, tiny_lm, tmp_path, capsys) -> None:
-    arguments = recipe("generative", tiny_lm)
-    folder = train_judge(*parse_arguments(arguments))
-    training = read_card(folder).training
-    before, after = training["untuned"], training["validation"]
-    assert (
-        before.keys()
-        == after.keys()
-        == {
-            "eval_loss",
-            "eval_quadratic_kappa",
-            "eval_usable_agreement",
-            "eval_score_mass",
-        }
-    )
+def test_the_gain_of_training_is_said_and_written(trained, tmp_path, capsys) -> None:
+    folder = trained("generative")
+    before, after = (read_card(folder).training[name] for name in ("untuned", "validation"))
+    names = {"eval_loss", "eval_quadratic_kappa", "eval_usable_agreement", "eval_score_mass"}
+    assert before.keys() == after.keys() == names
     assert before["eval_loss"] > after["eval_loss"]
     gain = (
         f"alidation: quadratic kappa {before['eval_quadratic_kappa']:.2f} -> {after['eval_quadratic_kappa']:.2f}, "
@@ -121,10 +108,9 @@ def test_the_gain_of_training_is_said_and_written(recipe, tiny_lm, tmp_path, cap
     )
     assert f"v{gain} (untuned -> tuned)\n" in capsys.readouterr().err
     assert f"- V{gain} (untuned -> tuned)\n" in (folder / "README.md").read_text()
-    further = recipe("generative", tiny_lm, start_from=folder, output_dir=tmp_path / "further")
-    second = train_judge(*parse_arguments(further))
+    second = trained("generative", start_from=folder, output_dir=tmp_path / "further")
     assert read_card(second).training["untuned"] == pytest.approx(after, abs=1e-3)
     assert "(before -> after)" in capsys.readouterr().err
-    third = train_judge(*parse_arguments([*arguments, "--output_dir", f"{folder}-2", "--eval_on_start", "false"]))
+    third = trained("generative", output_dir=tmp_path / "third", eval_on_start=False)
     assert read_card(third).training["untuned"] is None
     assert "->" not in (third / "README.md").read_text()

@@ -3,8 +3,7 @@ from pathlib import Path
 
 import pytest
 from datasets import Dataset
-from recipe_runs import encoded_lines, write_lines
-from train_judge import main as train_judge
+from recipe_runs import changed, encoded_lines
 
 from medjudge.errors import InputError
 from medjudge.judge.folder import read_card
@@ -12,7 +11,7 @@ from medjudge.judge.prompts import encode_prompt
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_tokenizer
 from medjudge.records import TrainingLine
-from medjudge.train.arguments import TRAINABLE_STYLES, parse_arguments
+from medjudge.train.arguments import TRAINABLE_STYLES
 from medjudge.train.features import TrainingData, rationale_tokens, read_training_lines, require_disjoint
 from medjudge.train.packs import packed
 
@@ -99,20 +98,19 @@ def test_bad_training_files_are_named(training_files, tmp_path) -> None:
 
 
 def lengthen(file: Path, question_ids: set[str]) -> None:
-    def longer(line: TrainingLine) -> TrainingLine:
-        question = line.question.model_copy(update={"reference": "gave 5 mg of it " * 600})
-        return line.model_copy(update={"question": question}) if line.question.id in question_ids else line
+    def longer(number: int, line: dict) -> None:
+        if line["question"]["id"] in question_ids:
+            line["question"]["reference"] = "gave 5 mg of it " * 600
 
-    write_lines(file, [longer(line) for line in read_training_lines(file)])
+    changed(file, longer)
 
 
 @pytest.mark.slow
-def test_lines_without_room_are_named_and_dropped(training_files, recipe, tiny_lm, tmp_path, capsys) -> None:
+def test_lines_without_room_are_named_and_dropped(training_files, trained, capsys) -> None:
     train = read_training_lines(training_files[0])
     left_out = train[0].question.id
     lengthen(training_files[0], {left_out})
-    arguments = recipe("generative", tiny_lm, max_steps=1, eval_strategy="no", save_strategy="no", use_cpu=True)
-    folder = train_judge(*parse_arguments(arguments))
+    folder = trained("generative", max_steps=1, eval_strategy="no", save_strategy="no", use_cpu=True)
     kept = [line for line in train if line.question.id != left_out]
     said = capsys.readouterr().err
     assert f"{len(train) - len(kept)} of {len(train)} lines dropped" in said
@@ -122,8 +120,8 @@ def test_lines_without_room_are_named_and_dropped(training_files, recipe, tiny_l
     assert left_out not in card.trained_on.question_ids
 
 
-def test_a_file_without_any_line_with_room_is_refused(training_files, recipe, tiny_lm, tmp_path) -> None:
+def test_a_file_without_any_line_with_room_is_refused(trained, training_files, tmp_path) -> None:
     lengthen(training_files[1], {line.question.id for line in read_training_lines(training_files[1])})
     with pytest.raises(InputError, match=r"validation\.jsonl: in all \d+ lines, .*; raise max_length in the config"):
-        train_judge(*parse_arguments(recipe("generative", tiny_lm, use_cpu=True)))
+        trained("generative", use_cpu=True)
     assert not (tmp_path / "judges" / "generative").exists()

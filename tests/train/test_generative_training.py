@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -10,14 +9,13 @@ import pytest
 import torch
 from recipe_runs import changed, encoded_lines, generative_trainer_of, good_or_bad, score_logits
 from safetensors.torch import load_file
-from train_judge import main as train_judge
 
 from medjudge.errors import InputError
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_causal_lm
 from medjudge.records import TrainingLine
-from medjudge.train.arguments import TRAINABLE_STYLES, parse_arguments
+from medjudge.train.arguments import TRAINABLE_STYLES
 from medjudge.train.features import read_training_lines
 from medjudge.train.generative import GenerativeTrainer, collate
 from medjudge.train.packs import require_separate_lines
@@ -52,15 +50,6 @@ def stepped(trainer: GenerativeTrainer) -> tuple[float, dict[str, torch.Tensor]]
     return loss, {name: value.detach() for name, value in trainer.model.named_parameters() if value.requires_grad}
 
 
-def assert_same_step(first: GenerativeTrainer, other: GenerativeTrainer) -> None:
-    (loss, adapter), (other_loss, other_adapter) = stepped(first), stepped(other)
-    assert loss == pytest.approx(other_loss, rel=1e-4)
-    moved = [float(value.abs().max()) for name, value in adapter.items() if "lora_B" in name]
-    assert min(moved) > 1e-3  # lora_B starts at 0: the step was one
-    for name, value in adapter.items():
-        assert torch.allclose(value, other_adapter[name], atol=1e-4), name
-
-
 def test_the_loss_is_the_weighted_mean_over_lines_of_words_levels_and_expected_level(trainer, lines) -> None:
     built = trainer(lines)
     rows = encoded_lines(lines, built.processing_class, 2048)
@@ -82,15 +71,16 @@ def test_the_loss_is_the_weighted_mean_over_lines_of_words_levels_and_expected_l
 
 
 @pytest.mark.slow
-def test_packing_changes_nothing_but_the_padding(trainer, lines) -> None:
-    packed = trainer(lines, packing=True, max_length=4096)
-    assert len(packed.train_dataset) < len(lines)
-    assert_same_step(trainer(lines, max_length=4096), packed)
-
-
-@pytest.mark.slow
-def test_gradient_checkpointing_changes_nothing_but_the_memory(trainer, lines) -> None:
-    assert_same_step(trainer(lines), trainer(lines, gradient_checkpointing=True))
+@pytest.mark.parametrize("option", ["packing", "gradient_checkpointing"])
+def test_packing_and_checkpointing_change_nothing_of_a_step(option, trainer, lines) -> None:
+    other = trainer(lines, **{option: True})
+    assert (len(other.train_dataset) < len(lines)) == (option == "packing")
+    (loss, adapter), (other_loss, other_adapter) = stepped(trainer(lines)), stepped(other)
+    assert loss == pytest.approx(other_loss, rel=1e-4)
+    moved = [float(value.abs().max()) for name, value in adapter.items() if "lora_B" in name]
+    assert min(moved) > 1e-3  # lora_B starts at 0: the step was one
+    for name, value in adapter.items():
+        assert torch.allclose(value, other_adapter[name], atol=1e-4), name
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
@@ -106,7 +96,7 @@ def test_packed_lines_do_not_see_each_other(attention, tiny_lm) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("style", TRAINABLE_STYLES)
-def test_training_learns_what_the_labels_say(style, recipe, tiny_lm, training_files) -> None:
+def test_training_learns_what_the_labels_say(style, trained, training_files) -> None:
     def simple(number: int, line: dict) -> None:
         good_or_bad(number, line)
         line["question"].update(prompt="How much?", reference="At most 4 g.", checklist=None, category="MK")
@@ -114,37 +104,31 @@ def test_training_learns_what_the_labels_say(style, recipe, tiny_lm, training_fi
 
     for path in training_files:
         changed(path, simple)
-    arguments = recipe("generative", tiny_lm, style=style, max_steps=60, eval_steps=60, save_steps=60)
-    folder = train_judge(*parse_arguments(arguments))
+    folder = trained("generative", style=style, max_steps=60, eval_steps=60, save_steps=60)
     card = read_card(folder)
     assert card.style == style
     assert card.training["validation"]["eval_usable_agreement"] == 1.0
     lines = read_training_lines(training_files[1])
-    judgments = list(
-        load_judge(folder, "tiny", CPU).judge([Assignment(line.question, (), line.answer) for line in lines])
-    )
-    for judgment in judgments:
-        line = next(line for line in lines if line.answer.key == judgment.answer_key)
-        assert judgment.score == line.level
-        assert judgment.rationale is None
+    work = [Assignment(line.question, (), line.answer) for line in lines]
+    judged = {each.answer_key: (each.score, each.rationale) for each in load_judge(folder, "tiny", CPU).judge(work)}
+    assert judged == {line.answer.key: (line.level, None) for line in lines}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", [{}, {"use_rslora": True}, {"use_dora": True}], ids=["lora", "rslora", "dora"])
 def test_every_kind_of_lora_trains_saves_loads_and_judges_as_it_was_trained(
-    variant, recipe, tiny_lm, training_files, monkeypatch
+    trained, variant, tiny_lm, training_files, monkeypatch
 ) -> None:
     kept = []
     original = GenerativeTrainer.save_model
     monkeypatch.setattr(
         GenerativeTrainer, "save_model", lambda self, *a, **o: (kept.append(self), original(self, *a, **o))
     )
-    folder = train_judge(*parse_arguments(recipe("generative", tiny_lm, **variant)))
+    folder = trained("generative", **variant)
     adapter = json.loads((folder / "adapter_config.json").read_text())
     assert all(adapter[name] for name in variant)
-    assert any("magnitude" in name for name in load_file(folder / "adapter_model.safetensors")) == bool(
-        variant.get("use_dora")
-    )
+    tensors = load_file(folder / "adapter_model.safetensors")
+    assert any("magnitude" in name for name in tensors) == ("use_dora" in variant)
     lines = read_training_lines(training_files[1])
     judge = load_judge(folder, "tiny", CPU)
     loaded, trained, fresh = [
@@ -153,28 +137,3 @@ def test_every_kind_of_lora_trains_saves_loads_and_judges_as_it_was_trained(
     ]
     assert loaded == pytest.approx(trained, abs=0.15)  # bfloat16 in one, float32 in the other
     assert np.abs(loaded - fresh).max() > 0.5
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"lora_target_modules": "no_such_layer"}, "lora_target_modules: .*no_such_layer"),
-        ({"lora_target_modules": "lm_head"}, "lora_target_modules: .*lm_head"),
-        ({"style": "reason-first"}, "style"),
-        ({"padding_free": True}, "take packing"),
-        ({"pack_length": 512, "packing": True}, "pack_length .* goes with share_prefixes"),
-        ({"share_prefixes": True}, "share_prefixes is a way to pack lines; set packing true"),
-        ({"share_prefixes": True, "packing": True, "attn_implementation": "sdpa"}, "share_prefixes has its own"),
-        ({"attn_implementation": "flash_attention_2"}, "attn_implementation flash_attention_2"),
-    ],
-)
-def test_options_that_cannot_be_are_named(options, message, recipe, tiny_lm) -> None:
-    with pytest.raises(InputError, match=message) as caught:
-        train_judge(*parse_arguments(recipe("generative", tiny_lm, **options)))
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.skipif(find_spec("liger_kernel") is not None, reason="liger-kernel is here")
-def test_liger_kernels_are_asked_for_where_they_are_missing(recipe, tiny_lm) -> None:
-    with pytest.raises(InputError, match="use_liger_kernel needs liger-kernel"):
-        train_judge(*parse_arguments(recipe("generative", tiny_lm, use_liger_kernel=True)))

@@ -25,27 +25,21 @@ def line(question, answer) -> Callable[..., TrainingLine]:
     """Builds a training line of a model, a category and a level."""
 
     def build(model: str, category: str = "MK", level: int = 5, name: str = "q1") -> TrainingLine:
-        return TrainingLine(
-            question=question(id=name, category=category),
-            earlier=[],
-            answer=answer(question_id=name, model=model),
-            level=level,
-            probabilities=[float(level == number) for number in range(1, 6)],
-            source="physician",
-            scored_by=["dr"],
-        )
+        texts = {"question": question(id=name, category=category), "answer": answer(question_id=name, model=model)}
+        fixed = {"earlier": [], "probabilities": [0, 0, 0, 0, 1], "source": "physician", "scored_by": ["dr"]}
+        return TrainingLine(**texts, **fixed, level=level)
 
     return build
 
 
 @pytest.fixture
-def train(training_files: tuple[Path, Path], recipe, tiny_encoder: Path, tmp_path: Path) -> Callable[..., TrainedFolds]:
+def train(training_files: tuple[Path, Path], recipe, tmp_path: Path) -> Callable[..., TrainedFolds]:
     """Trains folds by a config that takes seconds; everything can be given."""
     elsewhere = {"train_file": "not-read.jsonl", "validation_file": "not-read.jsonl", "output_dir": "not-written"}
     steps = {"max_steps": -1, "num_train_epochs": 1, "per_device_train_batch_size": 8, "use_cpu": True}
     steps |= {"eval_strategy": "epoch", "save_strategy": "epoch"}
     # `resume` belongs to a run of its own, not to a fold.
-    config = config_file(tmp_path, recipe("ordinal", tiny_encoder, **elsewhere, **steps, resume=True))
+    config = config_file(tmp_path, recipe("ordinal", **elsewhere, **steps, resume=True))
 
     def run(values: list[str], by: str = "model", overrides: tuple[str, ...] = ()) -> TrainedFolds:
         return train_folds(config, *training_files, by, values, tmp_path / "folds", overrides)
@@ -53,53 +47,42 @@ def train(training_files: tuple[Path, Path], recipe, tiny_encoder: Path, tmp_pat
     return run
 
 
-@pytest.fixture
-def no_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """In the place of Python, a program that says something and fails."""
-    program = tmp_path / "python"
-    program.write_text("#!/bin/sh\necho error: of some library\nexit 3\n")
-    program.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(program))
-
-
 def test_a_fold_keeps_the_lines_of_all_others_on_both_sides(line) -> None:
     train = [line("a", level=1), line("b"), line("a", "MR"), line("b", "MR", level=2), line("c")]
     validation = [line("a", name="v1"), line("b", "MR", name="v2")]
-    without_a, without_c, without_d = folds(train, validation, "model", ["a", "c", "d", "a"])
-    assert (without_a.left_out, without_a.train, without_a.validation) == ("a", [train[1], *train[3:]], validation[1:])
-    assert without_a.removed == 3
-    assert (without_c.train, without_c.validation, without_c.removed) == (train[:4], validation, 1)
-    assert without_d.removed == 0
-    (without_mr,) = folds(train, validation, "category", ["MR"])
-    assert (without_mr.train, without_mr.validation) == ([train[0], train[1], train[4]], validation[:1])
+    assert folds(train, validation, "model", ["a", "c", "d", "a"]) == {
+        "a": ([train[1], *train[3:]], validation[1:], 3),
+        "c": (train[:4], validation, 1),
+        "d": (train, validation, 0),
+    }
+    assert folds(train, validation, "category", ["MR"])["MR"][:2] == ([*train[:2], train[4]], validation[:1])
 
 
 def test_folds_that_could_teach_nothing_are_refused(line) -> None:
     both, other = [line("a", level=1), line("b", level=5)], [line("a", name="v1"), line("b", name="v2")]
-    with pytest.raises(InputError, match="without model a: no training line is left"):
-        folds([line("a", level=1), line("a")], other, "model", ["a"])
-    with pytest.raises(InputError, match="without category MK: no training line is left"):
-        folds(both, other, "category", ["MK"])
-    with pytest.raises(InputError, match="without model b: no validation line is left"):
-        folds([*both, line("a")], other[1:], "model", ["b"])
-    with pytest.raises(InputError, match="without model a: every training line that is left has level 5"):
-        folds(both, other, "model", ["a"])
-
-
-def test_a_crash_names_the_fold_and_its_log(train, no_training, tmp_path) -> None:
-    with pytest.raises(RuntimeError, match=r"fold all: training ended with exit status 3; see .*log\.txt"):
-        train(["model-a"])
-    assert (tmp_path / "folds" / "small-all" / "training" / "log.txt").read_text() == "error: of some library\n"
+    for train, validation, by, value, message in (
+        ([line("a", level=1), line("a")], other, "model", "a", "no training line is left"),
+        (both, other, "category", "MK", "no training line is left"),
+        ([*both, line("a")], other[1:], "model", "b", "no validation line is left"),
+        (both, other, "model", "a", "every line has level 5, which teaches nothing"),
+    ):
+        with pytest.raises(InputError, match=f"without {by} {value}: {message}"):
+            folds(train, validation, by, [value])
 
 
 @pytest.mark.parametrize(("visible", "first"), [(None, "0"), ("3,1", "3"), ("GPU-7,GPU-9", "GPU-7")])
-def test_a_fold_sees_one_gpu_of_several(train, no_training, tmp_path, monkeypatch, visible, first) -> None:
+def test_a_fold_sees_one_gpu_of_several_and_a_crash_names_it_and_its_log(
+    train, tmp_path, monkeypatch, visible, first
+) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    (tmp_path / "python").write_text('#!/bin/sh\necho "sees $CUDA_VISIBLE_DEVICES"\nexit 3\n')
-    with pytest.raises(RuntimeError, match="exit status 3"):
+    program = tmp_path / "python"  # in the place of Python: it says something and fails
+    program.write_text('#!/bin/sh\necho "sees $CUDA_VISIBLE_DEVICES"\nexit 3\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    with pytest.raises(RuntimeError, match=r"fold all: training ended with exit status 3; see .*log\.txt"):
         train(["model-a"])
     assert (tmp_path / "folds" / "small-all" / "training" / "log.txt").read_text() == f"sees {first}\n"
 
@@ -125,10 +108,7 @@ def test_folds_are_trained_once_and_judge_what_they_never_saw(
 ) -> None:
     trained = train(["model-a", "nobody"])
     without = trained.without["model-a"]
-    assert (trained.everything, without) == (
-        tmp_path / "folds" / "small-all",
-        tmp_path / "folds" / "small-without-model-a",
-    )
+    assert [folder.name for folder in (trained.everything, without)] == ["small-all", "small-without-model-a"]
     assert trained.without["nobody"] == trained.everything
     output = capfd.readouterr()
     assert "model nobody: no training line has it" in output.err
@@ -137,9 +117,9 @@ def test_folds_are_trained_once_and_judge_what_they_never_saw(
     # Its card, and the files that the card names by their sha256, know nothing of the model.
     card = read_card(without)
     lines = [read_training_lines(file) for file in training_files]
-    for name, before in zip(("train.jsonl", "validation.jsonl"), lines, strict=True):
-        kept = without / "training" / name
-        assert card.trained_on.files[name] == file_sha256(kept)
+    for file, before in zip(training_files, lines, strict=True):
+        kept = without / "training" / file.name
+        assert card.trained_on.files[file.name] == file_sha256(kept)
         assert read_training_lines(kept) == [line for line in before if line.answer.model != "model-a"]
     assert read_card(trained.everything).training["answers"] == len(lines[0])
     assert trained.removed == {"model-a": sum(len(line) for line in lines) // 5, "nobody": 0}

@@ -7,45 +7,38 @@ import sys
 import numpy as np
 import pytest
 import torch
-from train_judge import main as train_judge
 
 from medjudge.judge.folder import read_card
 from medjudge.models.hardware import cpu_has_bf16
-from medjudge.train.arguments import parse_arguments
 from medjudge.train.ordinal import without_dropout
 
 
 @pytest.mark.slow
-def test_gradient_checkpointing_changes_the_memory_of_an_ordinal_judge_only(recipe, tiny_encoder, tmp_path) -> None:
+def test_gradient_checkpointing_changes_the_memory_of_an_ordinal_judge_only(trained, tmp_path) -> None:
     losses = []
     for on in (False, True):
         options = {"gradient_checkpointing": on, "output_dir": tmp_path / str(on)}
-        losses.append(
-            read_card(train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, **options)))).training["loss"]
-        )
+        losses.append(read_card(trained("ordinal", **options)).training["loss"])
     assert np.array(losses[0]) == pytest.approx(np.array(losses[1]), abs=1e-5)
 
 
 @pytest.mark.skipif(not cpu_has_bf16(), reason="this CPU has no bf16")
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
-def test_bf16_is_the_default_where_the_cpu_has_it(kind, recipe, tiny_lm, tiny_encoder, tmp_path) -> None:
+def test_bf16_is_the_default_where_the_cpu_has_it(kind, trained, tmp_path) -> None:
     losses = []
-    for bf16 in ([], ["--bf16", "False"]):
-        arguments = recipe(kind, tiny_encoder if kind == "ordinal" else tiny_lm, output_dir=tmp_path / str(len(bf16)))
-        place = arguments.index("--bf16")
-        card = read_card(train_judge(*parse_arguments([*arguments[:place], *arguments[place + 2 :], *bf16])))
-        losses.append([loss for _, loss in card.training["loss"]])
-        assert card.training["bf16"] is not bf16
+    for bf16 in (None, False):
+        training = read_card(trained(kind, bf16=bf16, output_dir=tmp_path / str(bf16))).training
+        losses.append([loss for _, loss in training["loss"]])
+        assert training["bf16"] is (bf16 is None)
     assert losses[0][0] == pytest.approx(losses[1][0], rel=0.02)
     assert losses[0] != losses[1]
 
 
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
-def test_nothing_is_dropped_on_a_cpu(kind, recipe, tiny_lm, tiny_encoder, monkeypatch) -> None:
+def test_nothing_is_dropped_on_a_cpu(kind, trained, monkeypatch) -> None:
     kept = []
     monkeypatch.setattr("train_judge.without_dropout", lambda model: (without_dropout(model), kept.append(model)))
-    base = tiny_encoder if kind == "ordinal" else tiny_lm
-    train_judge(*parse_arguments(recipe(kind, base, lora_dropout=0.3, max_steps=2)))
+    trained(kind, lora_dropout=0.3, max_steps=2)
     rates = [module.p for module in kept[0].modules() if isinstance(module, torch.nn.Dropout)]
     assert len(rates) > 0
     assert set(rates) == {0.0}

@@ -7,12 +7,10 @@ import sys
 import numpy as np
 import pytest
 from recipe_runs import changed, good_or_bad
-from train_judge import main as train_judge
 
 from medjudge.judge.folder import read_card
 from medjudge.train import ordinal as ordinal_module
 from medjudge.train import progress as progress_module
-from medjudge.train.arguments import parse_arguments
 from medjudge.train.progress import write_curves
 
 HISTORY = [
@@ -27,7 +25,7 @@ HISTORY = [
 
 def test_the_plot_shows_all_curves_and_the_step_that_was_kept(tmp_path) -> None:
     path = tmp_path / "training" / "curves.svg"
-    assert write_curves(path, HISTORY, kept_step=20)
+    write_curves(path, HISTORY, kept_step=20)
     text = path.read_text()
     for label in ("training", "validation", "quadratic kappa", "usable", "kept: 20"):
         assert f">{label}<" in text
@@ -40,9 +38,7 @@ def test_the_plot_shows_all_curves_and_the_step_that_was_kept(tmp_path) -> None:
 
 
 @pytest.mark.slow
-def test_the_judge_is_the_checkpoint_with_the_highest_quadratic_kappa(
-    recipe, tiny_encoder, training_files, monkeypatch
-) -> None:
+def test_the_judge_is_the_checkpoint_with_the_highest_quadratic_kappa(trained, training_files, monkeypatch) -> None:
     """As the default, with neither metric nor strategy in the config."""
     for path in training_files:
         changed(path, good_or_bad)
@@ -50,10 +46,7 @@ def test_the_judge_is_the_checkpoint_with_the_highest_quadratic_kappa(
     monkeypatch.setattr("train_judge.write_curves", lambda *arguments: kept.append(arguments))
     # It starts from nothing, and so with a kappa of 0: the first head would be right about these answers at once.
     monkeypatch.setattr(ordinal_module, "start_from_similarity", lambda *arguments: None)
-    arguments = recipe("ordinal", tiny_encoder, max_steps=24, eval_steps=1)
-    places = [arguments.index("--save_strategy"), arguments.index("--save_steps")]
-    arguments = [text for place, text in enumerate(arguments) if place not in {x + y for x in places for y in (0, 1)}]
-    card = read_card(train_judge(*parse_arguments(arguments)))
+    card = read_card(trained("ordinal", max_steps=24, eval_steps=1, save_strategy=None, save_steps=None))
     _, history, step = kept[0]
     kappas = {entry["step"]: entry["eval_quadratic_kappa"] for entry in history if "eval_quadratic_kappa" in entry}
     assert len(set(kappas.values())) > 1
@@ -62,12 +55,12 @@ def test_the_judge_is_the_checkpoint_with_the_highest_quadratic_kappa(
 
 
 @pytest.mark.slow
-def test_the_curves_go_to_tensorboard_and_a_plot(recipe, tiny_encoder, capsys, monkeypatch) -> None:
+def test_the_curves_go_to_tensorboard_and_a_plot(trained) -> None:
     events = pytest.importorskip(
         "tensorboard.backend.event_processing.event_accumulator",
         reason="tensorboard is not installed; pip install 'medjudge[tensorboard]'",
     )
-    folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+    folder = trained("ordinal")
     (file,) = (folder / "training" / "tensorboard").iterdir()
     recorded = events.EventAccumulator(str(file)).Reload()
     losses = [(point.step, point.value) for point in recorded.Scalars("train/loss")]
@@ -78,9 +71,9 @@ def test_the_curves_go_to_tensorboard_and_a_plot(recipe, tiny_encoder, capsys, m
 
 
 @pytest.mark.slow
-def test_curves_that_nothing_can_draw_are_said_to_be_missing(recipe, tiny_encoder, capsys, monkeypatch) -> None:
+def test_curves_that_nothing_can_draw_are_said_to_be_missing(trained, capsys, monkeypatch) -> None:
     monkeypatch.setattr(progress_module, "find_spec", lambda name: None)
-    folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+    folder = trained("ordinal")
     printed = capsys.readouterr().err
     assert "no curves for TensorBoard: it is not installed (pip install tensorboard)" in printed
     assert "no training/curves.svg: matplotlib is not installed" in printed
@@ -88,42 +81,22 @@ def test_curves_that_nothing_can_draw_are_said_to_be_missing(recipe, tiny_encode
     assert "Curves" not in (folder / "README.md").read_text()
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_off_a_terminal_each_evaluation_is_one_line(recipe, tiny_encoder, capsys) -> None:
-    train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+def test_off_a_terminal_each_evaluation_is_one_line(trained, capsys) -> None:
+    trained("ordinal")
     output = capsys.readouterr()
     assert "{'" not in output.out + output.err
     lines = [line for line in output.err.splitlines() if line.startswith("training: ")]
-    assert lines
     value = r"-?\d+\.\d{3}|nan"
     shown = ", ".join(f"{name} ({value})" for name in ("loss", "validation loss", "agreement", "kappa"))
-    assert re.match(rf"training: step \d+ of \d+, {shown}", lines[-1]), lines
+    for line, step in zip(lines, (2, 4), strict=True):
+        assert re.match(rf"training: {step} of 4 steps, \S+ left, {shown}", line), lines
 
 
-def test_off_a_terminal_a_line_comes_every_30_seconds(recipe, tiny_encoder, capsys, monkeypatch) -> None:
-    monkeypatch.setattr(progress_module, "_SECONDS_BETWEEN_LINES", 0)
-    train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, logging_strategy="no", eval_strategy="no")))
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("training: ")]
-    assert [line.split(",")[0] for line in lines] == [f"training: step {step} of 4" for step in (1, 2, 3, 4)]
-
-
-def test_on_a_terminal_there_is_one_live_line(recipe, tiny_encoder, monkeypatch) -> None:
-    screen = Terminal()
+def test_on_a_terminal_there_is_one_live_line(trained, monkeypatch) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(screen, "isatty", lambda: True)
     monkeypatch.setattr(sys, "stderr", screen)
-    train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
-    shown = screen.getvalue()
-    bars = [part for part in re.split(r"[\r\n]", shown) if part.startswith("training:")]
+    trained("ordinal")
+    bars = [part for part in re.split(r"[\r\n]", screen.getvalue()) if part.startswith("training:")]
     assert re.search(r"training: 100%.*loss \d\.\d+, validation loss \d\.\d+, agreement \d\.\d+", bars[-1]), bars
-    assert "{'" not in shown
-    assert "step " not in "".join(bars)
-
-
-@pytest.mark.parametrize(("step", "kept"), [(1, "nothing is kept"), (3, "checkpoint-2 is kept; the same command with")])
-def test_ctrl_c_says_what_is_kept(step, kept, recipe, tiny_encoder, stopped, capsys) -> None:
-    with stopped(step=step), pytest.raises(KeyboardInterrupt):
-        train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, load_best_model_at_end=False)))
-    assert kept in capsys.readouterr().err
+    assert "{'" not in screen.getvalue()

@@ -10,7 +10,6 @@ from recipe_runs import score_logits
 from safetensors.torch import load_file
 from scipy.special import log_softmax
 from tiny_models import build_generative_judge
-from train_judge import main as train_judge
 from transformers.trainer_utils import EvalLoopOutput
 from trl import ModelConfig
 
@@ -18,11 +17,11 @@ from medjudge.errors import InputError
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.generative import GenerativeJudge
 from medjudge.judge.identity import folder_identity
+from medjudge.judge.protocol import Judge
 from medjudge.models.quantization import Quantization
 from medjudge.models.tree_attention import TREE_ATTENTION
 from medjudge.records import TrainingLine
 from medjudge.train.adapters import quantization_of, starting_card
-from medjudge.train.arguments import parse_arguments
 from medjudge.train.checkpoints import kept_step
 from medjudge.train.features import read_training_lines
 from medjudge.train.generative import GenerativeTrainer
@@ -32,7 +31,7 @@ CPU = torch.device("cpu")
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("error:.*an autograd kernel was not registered")
-def test_qlora_judge_runs_as_it_was_validated(recipe, tiny_lm, training_files, monkeypatch) -> None:
+def test_qlora_judge_runs_as_it_was_validated(trained, training_files, monkeypatch) -> None:
     pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed; pip install 'medjudge[gpu]'")
     read_in_training: dict[int, np.ndarray] = {}
     trainers: list[GenerativeTrainer] = []
@@ -46,7 +45,7 @@ def test_qlora_judge_runs_as_it_was_validated(recipe, tiny_lm, training_files, m
 
     monkeypatch.setattr(GenerativeTrainer, "evaluation_loop", evaluation_loop)
     options = {"load_in_4bit": True, "use_bnb_nested_quant": True, "dtype": "bfloat16", "gradient_checkpointing": True}
-    folder = train_judge(*parse_arguments(recipe("generative", tiny_lm, **options, packing=True, max_steps=8)))
+    folder = trained("generative", **options, packing=True, max_steps=8)
     trained = trainers[-1].model
     quantised = {type(module.base_layer).__name__ for module in trained.modules() if hasattr(module, "base_layer")}
     assert quantised == {"Linear4bit"}
@@ -67,15 +66,12 @@ def test_qlora_judge_runs_as_it_was_validated(recipe, tiny_lm, training_files, m
     assert projection.lora_A["default"].weight.dtype == torch.bfloat16
     assert judge.model.config._attn_implementation == TREE_ATTENTION
     lines = read_training_lines(training_files[1])
-    logits = score_logits_of(judge, lines)
     # The judge is the best of the steps that were read, which need not be the last.
     in_training = read_in_training[kept_step(trainers[-1])]
-    assert logits == pytest.approx(in_training, abs=0.05)
+    assert levels_of(judge, lines) == pytest.approx(in_training, abs=0.05)
     card.model_copy(update={"quantization": None}).write(folder)
     assert folder_identity(folder, read_card(folder)) != folder_identity(folder, card)
-    merged = load_judge(folder, "tiny", CPU)
-    assert isinstance(merged, GenerativeJudge)
-    assert np.abs(score_logits_of(merged, lines) - in_training).max() > 0.05
+    assert np.abs(levels_of(load_judge(folder, "tiny", CPU), lines) - in_training).max() > 0.05
 
     # A judge that continues from it has the same base, whatever the config says.
     card.write(folder)
@@ -84,10 +80,10 @@ def test_qlora_judge_runs_as_it_was_validated(recipe, tiny_lm, training_files, m
     assert quantization_of(start) == card.quantization
 
 
-def score_logits_of(judge: GenerativeJudge, lines: Sequence[TrainingLine]) -> np.ndarray:
+def levels_of(judge: Judge, lines: Sequence[TrainingLine]) -> np.ndarray:
     """The log probabilities within the five levels that a loaded judge reads for training lines, (n, 5)."""
-    logits = score_logits(judge.model, judge.tokenizer, lines, judge.settings.max_length)
-    return log_softmax(logits, axis=1)
+    assert isinstance(judge, GenerativeJudge)
+    return log_softmax(score_logits(judge.model, judge.tokenizer, lines, judge.settings.max_length), axis=1)
 
 
 def test_a_quantised_judge_is_refused_without_bitsandbytes(tiny_lm, tmp_path, monkeypatch) -> None:
@@ -95,8 +91,3 @@ def test_a_quantised_judge_is_refused_without_bitsandbytes(tiny_lm, tmp_path, mo
     monkeypatch.setattr("medjudge.models.quantization.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"its base model is quantised \(NF4\), which needs bitsandbytes; pip install"):
         load_judge(folder, "tiny", CPU)
-
-
-def test_a_quantised_base_needs_a_format_for_its_activations() -> None:
-    with pytest.raises(InputError, match="dtype is auto, and load_in_4bit needs bfloat16 or"):
-        quantization_of(ModelConfig(load_in_4bit=True, dtype="auto"))

@@ -7,18 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 from datasets import Dataset
-from recipe_runs import changed, config_file, encoded_lines, generative_trainer_of, gradients_of, moved
-from train_judge import main as train_judge
+from recipe_runs import encoded_lines, generative_trainer_of, gradients_of, moved
 
 from medjudge.errors import InputError
 from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.records import TrainingLine
-from medjudge.train.arguments import parse_arguments
 from medjudge.train.features import read_training_lines
 from medjudge.train.generative import collate
 from medjudge.train.packs import require_separate_branches, tree_packed, tree_packs
 from medjudge.train.plan import row_tokens
-from medjudge.workflows.train import plan_training
 
 
 @pytest.fixture
@@ -27,20 +24,11 @@ def lines(training_files: tuple[Path, Path]) -> list[TrainingLine]:
     first, second = read_training_lines(training_files[0])[:2]
     made = []
     for number in range(12):
-        line = (first, second)[number % 2]
+        line, kind = (first, second)[number % 2], number % 3
         answer = line.answer.model_copy(update={"text": f"It is {number // 3} mg, and then {number} more. " * 8})
-        soft = np.roll([0.6, 0.3, 0.1, 0.0, 0.0], number % 3).tolist()
-        made.append(
-            line.model_copy(
-                update={
-                    "answer": answer,
-                    "probabilities": soft,
-                    "level": 1 + number % 3,
-                    "weight": 1.0 + number % 3,
-                    "rationale": (None, "The dose is right. " * 4, "Wrong.")[number % 3],
-                }
-            )
-        )
+        change = {"answer": answer, "probabilities": np.roll([0.6, 0.3, 0.1, 0.0, 0.0], kind).tolist()}
+        change |= {"level": 1 + kind, "weight": 1.0 + kind, "rationale": (None, "The dose is right. ", "Wrong.")[kind]}
+        made.append(line.model_copy(update=change))
     again = made[4].model_copy(update={"probabilities": [0.0, 0.0, 0.0, 0.0, 1.0], "level": 5, "rationale": "The end."})
     return [*made, again]
 
@@ -92,20 +80,6 @@ def test_packs_for_training_hold_few_answers_to_one_question() -> None:
     by_question = [Counter(places[line][0] for line, _ in pack) for pack in packs]
     in_order = [Counter(places[line][0] for line, _ in pack) for pack in tree_packs(rows, 600)]
     assert np.mean([len(each) for each in by_question]) > 1.5 * np.mean([len(each) for each in in_order])
-
-
-@pytest.mark.slow
-def test_a_judge_is_trained_and_planned_with_shared_prefixes(recipe, tiny_lm, training_files, tmp_path) -> None:
-    changed(training_files[0], lambda number, line: line["answer"].update(text=f"It is {number} mg. " * 8))
-    options = {"packing": True, "share_prefixes": True, "per_device_train_batch_size": 1, "use_cpu": True}
-    arguments = recipe("generative", tiny_lm, **options, max_steps=2, output_dir=tmp_path / "judge")
-    folder = train_judge(*parse_arguments(arguments))
-    assert (folder / "adapter_model.safetensors").exists()
-    config = config_file(tmp_path, arguments)
-    for_gpu = ("--max_length", "4096", "--use_cpu", "false")
-    shared = plan_training(config, options=for_gpu)
-    packed = plan_training(config, options=(*for_gpu, "--share_prefixes", "false"))
-    assert shared.tokens < 0.7 * packed.tokens
 
 
 def test_a_model_that_does_not_heed_the_tree_is_refused(tiny_lm) -> None:

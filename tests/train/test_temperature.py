@@ -8,7 +8,6 @@ import pytest
 import torch
 from recipe_runs import sample_training_files
 from scipy.special import expit, softmax
-from train_judge import main as train_judge
 
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.ordinal import OrdinalModel
@@ -18,7 +17,6 @@ from medjudge.records import TrainingLine
 from medjudge.scale import median_level
 from medjudge.statistics.calibration import FEWEST_ANSWERS
 from medjudge.train import ordinal as ordinal_module
-from medjudge.train.arguments import parse_arguments
 from medjudge.train.features import ordinal_dataset, read_training_lines
 from medjudge.train.temperature import (
     AtTemperature,
@@ -63,10 +61,8 @@ def test_a_temperature_changes_no_decision_of_an_ordinal_judge() -> None:
 
 
 def test_too_few_answers_leave_it_at_one() -> None:
-    logits = 5 * np.eye(5)[np.zeros(FEWEST_ANSWERS - 1, int)]
-    calibration = calibrated(
-        logits, np.eye(5)[np.zeros(len(logits), int)], np.ones(len(logits), int), generative_levels
-    )
+    level = np.ones(FEWEST_ANSWERS - 1, int)
+    calibration = calibrated(5 * np.eye(5)[level - 1], np.eye(5)[level - 1], level, generative_levels)
     assert (calibration.temperature, calibration.fitted, calibration.ece_before) == (1.0, False, calibration.ece_after)
 
 
@@ -108,13 +104,10 @@ def test_levels_that_no_answer_has_do_not_make_the_start_infinite(tiny_encoder, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
-def test_the_loaded_judge_gives_the_tempered_probabilities(
-    kind, recipe, tiny_lm, tiny_encoder, sample_run, tmp_path
-) -> None:
+def test_the_loaded_judge_gives_the_tempered_probabilities(kind, trained, sample_run, tmp_path) -> None:
     _, held_out = sample_training_files(sample_run, tmp_path, questions=14, validation_share=0.5)
     validation = read_training_lines(held_out)
-    arguments = recipe(kind, tiny_encoder if kind == "ordinal" else tiny_lm, eval_strategy="no", save_strategy="no")
-    folder = train_judge(*parse_arguments(arguments))
+    folder = trained(kind, eval_strategy="no", save_strategy="no")
     card = read_card(folder)
     calibration = card.training["calibration"]
     assert calibration["fitted"]

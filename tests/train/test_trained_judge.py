@@ -7,18 +7,13 @@ import numpy as np
 import pytest
 import torch
 from recipe_runs import changed, good_or_bad
-from safetensors.torch import load_file, save_file
-from train_judge import main as train_judge
-from transformers import Trainer
 
-from medjudge.errors import InputError
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.ordinal import OrdinalJudge, OrdinalModel, OrdinalSettings
 from medjudge.judge.protocol import Assignment, assignments
 from medjudge.models.loading import load_encoder
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run
-from medjudge.train.arguments import parse_arguments
 from medjudge.train.features import read_training_lines
 from medjudge.train.kinds import KINDS
 from medjudge.train.ordinal import save_ordinal
@@ -28,11 +23,11 @@ CPU = torch.device("cpu")
 
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
 def test_a_trained_judge_is_a_folder_that_judges(
-    kind, recipe, tiny_lm, tiny_encoder, sample_run, tmp_path, monkeypatch
+    kind, trained, tiny_lm, tiny_encoder, sample_run, tmp_path, monkeypatch
 ) -> None:
     base = tiny_encoder if kind == "ordinal" else tiny_lm
     monkeypatch.chdir(base.parent)
-    folder = train_judge(*parse_arguments(recipe(kind, Path(f"./{base.name}"))))
+    folder = trained(kind, Path(f"./{base.name}"))
     adapter = json.loads((folder / "adapter_config.json").read_text())
     assert adapter["base_model_name_or_path"] == read_card(folder).base_model == str(base)
     card = read_card(folder)
@@ -53,16 +48,12 @@ def test_a_trained_judge_is_a_folder_that_judges(
 
 
 @pytest.mark.slow
-def test_the_saved_judge_scores_as_the_trained_model(recipe, tiny_encoder, training_files, monkeypatch) -> None:
+def test_the_saved_judge_scores_as_the_trained_model(trained, tiny_encoder, training_files, monkeypatch) -> None:
     """Adapter and head on disk carry what was trained: the loaded judge gives the trained model's probabilities."""
     kept = []
-
-    def save(trainer: Trainer, *others: object) -> None:
-        kept.append(trainer.model)
-        save_ordinal(trainer, *others)
-
+    save = lambda trainer, *others: (kept.append(trainer.model), save_ordinal(trainer, *others))  # noqa: E731
     monkeypatch.setitem(KINDS, "ordinal", KINDS["ordinal"]._replace(save=save))
-    folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, max_steps=10)))
+    folder = trained("ordinal", max_steps=10)
     lines = read_training_lines(training_files[1])
     work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in lines]
     loaded = load_judge(folder, "tiny", CPU)
@@ -79,50 +70,13 @@ def test_the_saved_judge_scores_as_the_trained_model(recipe, tiny_encoder, train
 
 
 @pytest.mark.slow
-def test_training_learns_what_the_labels_say(recipe, tiny_encoder, training_files, tmp_path) -> None:
+def test_training_learns_what_the_labels_say(trained, training_files, tmp_path) -> None:
     for path in training_files:
         changed(path, good_or_bad)
     steps = {"max_steps": 60, "eval_steps": 60, "save_steps": 60}
     # The tiny tokenizer is never quite the same, and with a rate of 0.01 one training in dozens leaps away.
-    folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, **steps, learning_rate=3e-3)))
+    folder = trained("ordinal", **steps, learning_rate=3e-3)
     training = read_card(folder).training
     losses = [loss for _, loss in training["loss"]]
     assert sum(losses[-10:]) < 0.2 * sum(losses[:10])
     assert training["validation"]["eval_usable_agreement"] == 1.0
-
-
-@pytest.mark.slow
-def test_corrupt_weights_are_named_when_a_judge_is_loaded(recipe, tiny_encoder) -> None:
-    folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
-    for name, message in (
-        ("head.safetensors", "files are corrupt"),
-        ("adapter_model.safetensors", r"adapter_model\.safetensors: .*restore the file"),
-    ):
-        whole = (folder / name).read_bytes()
-        (folder / name).write_bytes(whole[: len(whole) // 2])
-        with pytest.raises(InputError, match=message) as caught:
-            load_judge(folder, "tiny", CPU)
-        assert str(folder) in str(caught.value)
-        (folder / name).write_bytes(whole)
-    few = dict(list(load_file(folder / "adapter_model.safetensors").items())[:3])
-    for broken, message in (({}, "has ranks up to 0"), (few, "does not hold the tensors")):
-        whole = (folder / "adapter_model.safetensors").read_bytes()
-        save_file(broken, folder / "adapter_model.safetensors")
-        with pytest.raises(InputError, match=message):
-            load_judge(folder, "tiny", CPU)
-        (folder / "adapter_model.safetensors").write_bytes(whole)
-    head = load_file(folder / "head.safetensors")
-    save_file({**head, "slope": head["slope"] * float("nan")}, folder / "head.safetensors")
-    with pytest.raises(InputError, match="not finite"):
-        load_judge(folder, "tiny", CPU)
-    (folder / "head.safetensors").unlink()
-    with pytest.raises(InputError, match=r"head.safetensors is missing"):
-        load_judge(folder, "tiny", CPU)
-
-
-@pytest.mark.slow
-def test_a_judge_is_never_overwritten(recipe, tiny_encoder) -> None:
-    arguments = recipe("ordinal", tiny_encoder)
-    train_judge(*parse_arguments(arguments))
-    with pytest.raises(InputError, match="holds a judge already"):
-        train_judge(*parse_arguments(arguments))

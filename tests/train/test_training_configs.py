@@ -1,15 +1,18 @@
 """The configs and options of training runs: those that ship, wrong ones, and those for machines with GPUs."""
 
 import json
+from contextlib import nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import torch
 import yaml
+from accelerate.commands.config.config_args import load_config_from_file
 from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+from accelerate.utils import DeepSpeedPlugin
 from accelerate.utils.launch import prepare_simple_launcher_cmd_env
-from recipe_runs import REPOSITORY, run_recipe
-from train_judge import main as train_judge
+from recipe_runs import REPOSITORY, run_recipe, train
 from transformers import TrainerControl, TrainerState
 from trl import ModelConfig, SFTConfig
 
@@ -18,6 +21,7 @@ from medjudge.judge.open import built_in_folder
 from medjudge.train.arguments import JudgeArguments, parse_arguments
 from medjudge.train.checks import Watch, require_possible
 
+CONFIGS = REPOSITORY / "configs"
 FILES = {"train_file": "train.jsonl", "validation_file": "validation.jsonl", "output_dir": "judge"}
 
 
@@ -30,31 +34,18 @@ def config(path: Path, **options: object) -> str:
     ("kind", "name", "value"),
     [
         ("ordinal", "style", "score-first"),  # the default, and yet of no effect
-        ("ordinal", "packing", True),
         ("ordinal", "load_in_4bit", True),
         ("generative", "windows", 2),
     ],
 )
 def test_an_option_of_another_kind_is_refused_in_one_line(kind, name, value, tmp_path) -> None:
     (other,) = {"ordinal", "generative"} - {kind}
-    message = f"config: {name} is for {other} judges, and kind is {kind}; leave it out"
-    with pytest.raises(InputError) as caught:
-        parse_arguments(["--config", config(tmp_path / "a.yaml", kind=kind, **{name: value})])
-    assert str(caught.value) == message
-    plain = config(tmp_path / "b.yaml", kind=kind)
-    for words in ([f"--{name}", str(value)], [f"--{name.replace('_', '-')}={value}"]):
+    plain, own = config(tmp_path / "a.yaml", kind=kind), config(tmp_path / "b.yaml", kind=kind, **{name: value})
+    on_the_command_line = [f"--{name}", str(value)], [f"--{name.replace('_', '-')}={value}"]
+    for words in (["--config", own], *(["--config", plain, *option] for option in on_the_command_line)):
         with pytest.raises(InputError) as caught:
-            parse_arguments(["--config", plain, *words])
-        assert str(caught.value) == message
-
-
-def test_options_of_the_kind_are_read(tmp_path) -> None:
-    ordinal = parse_arguments(["--config", config(tmp_path / "a.yaml", kind="ordinal", points_weight=0.5, windows=2)])
-    assert (ordinal.judge.points_weight, ordinal.judge.windows) == (0.5, 2)
-    options = {"style": "brief", "packing": True, "score_loss_weight": 0.5, "dtype": "bfloat16"}
-    generative = parse_arguments(["--config", config(tmp_path / "b.yaml", kind="generative", **options)])
-    assert (generative.judge.style, generative.judge.score_loss_weight) == ("brief", 0.5)
-    assert (generative.training.packing, generative.model.dtype) == (True, "bfloat16")
+            parse_arguments(words)
+        assert str(caught.value) == f"config: {name} is for {other} judges, and kind is {kind}; leave it out"
 
 
 @pytest.mark.parametrize(
@@ -97,69 +88,59 @@ def test_a_config_that_is_wrong_ends_in_one_line(text, message, tmp_path, capsys
 def test_a_config_for_a_gpu_is_refused_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(InputError, match="use_cpu"):
-        train_judge(*parse_arguments(["--config", str(REPOSITORY / "configs" / "judges" / "qwen3-1.7b-lora.yaml")]))
+        train(["--config", str(CONFIGS / "judges" / "qwen3-1.7b-lora.yaml")])
 
 
-def test_all_shipped_configs_parse() -> None:
-    files = sorted((REPOSITORY / "configs" / "judges").glob("*.yaml"))
-    assert {file.stem for file in files} >= {"minilm-ordinal", "qwen3-1.7b-lora", "qwen3-8b-qlora"}
-    for file in files:
-        judge, model, options = parse_arguments(["--config", str(file), "--use_cpu", "true"])
+def test_all_shipped_configs_parse_and_warm_up_for_a_share_of_the_steps() -> None:
+    parsed = {}
+    for file in sorted((CONFIGS / "judges").glob("*.yaml")):
+        judge, model, options = parsed[file.stem] = parse_arguments(["--config", str(file), "--use_cpu", "true"])
         assert judge.kind in ("ordinal", "generative")
         assert model.lora_r > 0
         # LLMEval-Med's longest prompt, with the reference as answer, has 9,179 tokens.
         assert options.max_length == 10_240 if file.stem.startswith("qwen") else options.max_length
-    judge, model, _ = parse_arguments(["--config", str(REPOSITORY / "configs" / "judges" / "quickstart.yaml")])
+        assert options.get_warmup_steps(20) <= 4
+    assert parsed.keys() >= {"minilm-ordinal", "qwen3-1.7b-lora", "quickstart"}
+    judge, model, _ = parsed["quickstart"]
     assert (judge.start_from, judge.start_folder) == ("built-in", built_in_folder())
     assert model.model_name_or_path is None
-    qlora = str(REPOSITORY / "configs" / "judges" / "qwen3-8b-qlora.yaml")
-    _, quantised, _ = parse_arguments(["--config", qlora, "--use_cpu", "true"])
-    assert quantised.load_in_4bit
-    assert quantised.bnb_4bit_quant_type == "nf4"
+    quantised = parsed["qwen3-8b-qlora"].model
+    assert (quantised.load_in_4bit, quantised.bnb_4bit_quant_type) == (True, "nf4")
 
 
 def test_the_accelerate_and_deepspeed_configs_load() -> None:
-    from accelerate.commands.config.config_args import load_config_from_file
-    from accelerate.utils import DeepSpeedPlugin
-
-    for file in sorted((REPOSITORY / "configs" / "accelerate").glob("*.yaml")):
+    for file in sorted((CONFIGS / "accelerate").glob("*.yaml")):
         loaded = load_config_from_file(str(file))
         assert loaded.num_processes >= 1
         if loaded.deepspeed_config:
             path = REPOSITORY / loaded.deepspeed_config["deepspeed_config_file"]
             stage = json.loads(path.read_text())["zero_optimization"]["stage"]
             assert str(stage) in file.stem
-            try:
-                import deepspeed  # noqa: F401
-            except ImportError:
-                continue
-            assert DeepSpeedPlugin(hf_ds_config=str(path)).zero_stage == stage
-
-
-def test_one_process_with_several_gpus_is_refused(tmp_path: Path) -> None:
-    judge = JudgeArguments("ordinal", "train.jsonl", "validation.jsonl")
-    training = SFTConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False)
-    options = ModelConfig(model_name_or_path="some/model")
-    require_possible(judge, options, training, tmp_path, None)
-    training._n_gpu = 2  # as transformers counts them, before it wraps the model in nn.DataParallel
-    with pytest.raises(InputError, match=r"this one sees 2; .*`accelerate launch .*multi-gpu.*CUDA_VISIBLE"):
-        require_possible(judge, options, training, tmp_path, None)
-
-
-def test_the_config_for_one_gpu_shows_the_process_one_gpu() -> None:
-    config = str(REPOSITORY / "configs" / "accelerate" / "one-gpu.yaml")
-    words = ["--config_file", config, "train.py"]
+            assert find_spec("deepspeed") is None or DeepSpeedPlugin(hf_ds_config=str(path)).zero_stage == stage
+    words = ["--config_file", str(CONFIGS / "accelerate" / "one-gpu.yaml"), "train.py"]
     arguments, _, _ = _validate_launch_command(launch_command_parser().parse_args(words))
-    _, environment = prepare_simple_launcher_cmd_env(arguments)
-    assert environment["CUDA_VISIBLE_DEVICES"] == "0"
+    assert prepare_simple_launcher_cmd_env(arguments)[1]["CUDA_VISIBLE_DEVICES"] == "0"
 
 
-def test_warm_up_is_a_share_of_the_steps() -> None:
-    folder = REPOSITORY / "configs" / "judges"
-    for config in (*folder.glob("qwen*.yaml"), folder / "minilm-ordinal.yaml"):
-        share = yaml.safe_load(config.read_text(encoding="utf-8"))["warmup_steps"]
-        assert 0 < share < 0.2, config
-        assert SFTConfig(warmup_steps=share, use_cpu=True, bf16=False).get_warmup_steps(20) <= 4
+@pytest.mark.parametrize(
+    ("kind", "zero3", "gpus", "option", "message"),
+    [
+        ("ordinal", False, 1, "", None),
+        ("generative", True, 1, "", None),
+        ("ordinal", False, 2, "", r"this one sees 2; .*`accelerate launch .*multi-gpu.*CUDA_VISIBLE"),
+        ("ordinal", True, 1, "", "too small to be worth ZeRO-3"),
+        ("generative", True, 1, "packing", "packing cannot be tried out under ZeRO-3"),
+        ("generative", True, 1, "load_in_4bit", r"ZeRO-3 cannot share out a quantised model; .* zero2\.yaml"),
+    ],
+)
+def test_what_the_processes_cannot_train_is_refused(kind, zero3, gpus, option, message, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("medjudge.train.checks.is_deepspeed_zero3_enabled", lambda: zero3)
+    judge = JudgeArguments(kind, "train.jsonl", "validation.jsonl")
+    model = ModelConfig(model_name_or_path="some/model", load_in_4bit=option == "load_in_4bit")
+    training = SFTConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False, packing=option == "packing")
+    training._n_gpu = gpus  # as transformers counts them, before it wraps the model in nn.DataParallel
+    with nullcontext() if message is None else pytest.raises(InputError, match=message):
+        require_possible(judge, model, training, tmp_path, None)
 
 
 @pytest.mark.parametrize(("steps", "chosen", "warned"), [(20, -1, True), (120, -1, False), (20, 20, False)])
@@ -167,13 +148,3 @@ def test_few_optimizer_steps_are_warned_of_unless_chosen(steps, chosen, warned, 
     training = SFTConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False, max_steps=chosen)
     Watch().on_train_begin(training, TrainerState(max_steps=steps), TrainerControl())
     assert ("training takes 20 optimizer steps" in capsys.readouterr().err) == warned
-
-
-def test_zero3_with_a_quantised_model_is_refused(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("medjudge.train.checks.is_deepspeed_zero3_enabled", lambda: True)
-    judge = JudgeArguments("generative", "train.jsonl", "validation.jsonl")
-    training = SFTConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False)
-    require_possible(judge, ModelConfig(model_name_or_path="some/model"), training, tmp_path, None)
-    options = ModelConfig(model_name_or_path="some/model", load_in_4bit=True)
-    with pytest.raises(InputError, match=r"ZeRO-3 cannot share out a quantised model; launch with zero2\.yaml"):
-        require_possible(judge, options, training, tmp_path, None)

@@ -29,7 +29,7 @@ def test_the_plan_has_the_steps_and_tokens_that_training_takes(
     kind, options, recipe, tiny_lm, tiny_encoder, training_files, tmp_path
 ) -> None:
     base = tiny_lm if kind == "generative" else tiny_encoder
-    arguments = recipe(kind, base, **FEW, **options)
+    arguments = recipe(kind, **FEW, **options)
     plan = plan_training(config_file(tmp_path, arguments))
     judge, model, training = parse_arguments(arguments)
     tokenizer, data = load_tokenizer(str(base)), TrainingData(*map(read_training_lines, training_files))
@@ -41,9 +41,7 @@ def test_the_plan_has_the_steps_and_tokens_that_training_takes(
     assert (plan.tokens, plan.sequences) == (sum(read), len(read))
     assert 0 < plan.longest <= max(read)
     assert plan.train.lines == len(data.train)
-    assert plan.memory is not None
     assert 0 < plan.memory["measured"] < 64
-    assert plan.hours is not None
     assert plan.hours > 0
     text = "\n".join(plan.text())
     assert f"{base}, to {tmp_path / 'judges' / kind}" in text
@@ -80,9 +78,7 @@ def test_a_config_for_a_gpu_is_planned_without_weights_and_counts_what_is_droppe
     assert not (tmp_path / "judges").exists()
 
 
-def test_steps_are_taken_on_typical_batches_and_on_the_longest(
-    recipe, tiny_lm, training_files, tmp_path, monkeypatch
-) -> None:
+def test_steps_are_taken_on_typical_batches_and_on_the_longest(recipe, training_files, tmp_path, monkeypatch) -> None:
     changed(training_files[0], lambda number, line: number == 3 and line["answer"].update(text="It is safe. " * 200))
     read = []
     step = JudgeTrainer.training_step
@@ -93,7 +89,7 @@ def test_steps_are_taken_on_typical_batches_and_on_the_longest(
 
     monkeypatch.setattr(JudgeTrainer, "training_step", training_step)
     options = {"max_steps": -1, "per_device_train_batch_size": 1, "gradient_accumulation_steps": 2}
-    plan = plan_training(config_file(tmp_path, recipe("generative", tiny_lm, **options)))
+    plan = plan_training(config_file(tmp_path, recipe("generative", **options)))
     assert len(read) == 4
     assert read[1] == plan.longest > read[2] == read[3]
     assert not (tmp_path / "judges").exists()
