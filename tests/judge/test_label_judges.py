@@ -273,7 +273,7 @@ def test_a_judgment_says_what_was_cut_and_that_no_room_is_left(judge, assignment
 
 
 def test_a_judgment_needs_a_verdict_or_a_reason_and_a_pair_two_models() -> None:
-    with pytest.raises(ValueError, match="items, or an error"):
+    with pytest.raises(ValueError, match="either items, or error"):
         ItemJudgment.model_validate({"question_id": "q", "model": "m", "judge": "j", "items": None})
     fields = {"question_id": "q", "first": "a", "second": "b", "judge": "j"}
     with pytest.raises(ValueError, match="both a"):
