@@ -278,7 +278,7 @@ def test_a_judgment_needs_a_verdict_or_a_reason_and_a_pair_two_models() -> None:
     fields = {"question_id": "q", "first": "a", "second": "b", "judge": "j"}
     with pytest.raises(ValueError, match="both a"):
         PairJudgment.model_validate({**fields, "second": "a", "preferred": "tie"})
-    with pytest.raises(ValueError, match="preferred or an error"):
+    with pytest.raises(ValueError, match="either preferred, or error"):
         PairJudgment.model_validate({**fields, "preferred": None})
     with pytest.raises(ValueError, match="add up"):
         PairJudgment.model_validate({**fields, "preferred": "tie", "probabilities": [0.5, 0.1, 0.1]})
