@@ -85,7 +85,7 @@ def _lines() -> "type[ProgressBar]":
 
     class Lines(tqdm):  # type: ignore[type-arg]
         def display(self, msg: str | None = None, pos: int | None = None) -> None:
-            self.last_print_t, self.miniters = time.time(), _MONITORED
+            self.last_print_t, self.last_print_n, self.miniters = time.time(), self.n, _MONITORED
             say(str(self))
 
         def update(self, n: float | None = 1) -> bool | None:

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, Field, ValidationError
 
 from medjudge.errors import InputError
-from medjudge.files import first_problem, model_from_json, read_json, write_whole
+from medjudge.files import first_problem, model_from_json, read_json, read_text, write_whole
 from medjudge.store import append_lines
 
 
@@ -122,3 +122,12 @@ def test_a_full_disk_leaves_no_empty_file(tmp_path: Path) -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, limit)
         assert caught.value.filename == str(file)
     assert list(tmp_path.iterdir()) == [before]  # what was there stays
+
+
+def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refuse)  # root may read everything
+    with pytest.raises(InputError, match=r"answers\.jsonl: permission denied; check the path"):
+        read_text(tmp_path / "answers.jsonl")

@@ -16,13 +16,13 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from medjudge.chat_api.client import body_bytes
 from medjudge.chat_api.replies import ChatReply, ReplyError, ServerError, one_line, read_reply
 from medjudge.chat_api.spending import Spending, Used
+from medjudge.chat_api.transport import MOST_BATCH_BYTES, Reader, without_key
 from medjudge.errors import InputError, UnfinishedError
 from medjudge.files import first_problem, read_text, write_json, write_whole
 from medjudge.store import Run
 
 MOST_REQUESTS = 50_000
-MOST_BYTES = 200_000_000
-"""OpenAI's limits on one file (its API reference, files and batches)."""
+"""OpenAI's limit on one file, next to `MOST_BATCH_BYTES`."""
 _ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 FINISHED = ("completed", "expired", "cancelled")
 """The states of a job whose results can be fetched."""
@@ -71,8 +71,7 @@ class BatchJobs:
         self.model = model
         self.spending = spending
         self.jobs = read_batch_jobs(run, name)
-        http = openai.DefaultHttpxClient(timeout=300, follow_redirects=False)
-        self._client = openai.OpenAI(base_url=base_url, max_retries=5, timeout=300, http_client=http)
+        self._client = openai.OpenAI(base_url=base_url, max_retries=5, timeout=300, http_client=Reader(timeout=300))
 
     def uncollected(self) -> list[BatchJob]:
         """The jobs whose results have not been read yet."""
@@ -95,7 +94,7 @@ class BatchJobs:
             tokens_in, tokens_out = body_bytes(body), body.get("max_tokens") or body["max_completion_tokens"]
             if not self.spending.fits(Used(self.model, most_in + tokens_in, most_out + tokens_out, False, batch=True)):
                 break
-            if lines and (len(lines) == MOST_REQUESTS or size + len(line.encode()) > MOST_BYTES):
+            if lines and (len(lines) == MOST_REQUESTS or size + len(line.encode()) > MOST_BATCH_BYTES):
                 self._add_job(lines, most_in, most_out)
                 lines, size, most_in, most_out = [], 0, 0, 0
             lines.append(line)
@@ -180,8 +179,8 @@ class BatchJobs:
                 reasons = [error.message or "" for error in (batch.errors.data if batch.errors else None) or []]
                 self.mark_collected(job)
                 raise UnfinishedError(
-                    f"batch {job.batch_id} failed and none of its requests were sent: {'; '.join(reasons)[:300]}; fix "
-                    "that, and the same command submits it again"
+                    f"batch {job.batch_id} failed and none of its requests were sent: "
+                    f"{without_key('; '.join(reasons))[:300]}; fix that, and the same command submits it again"
                 )
             if batch.status not in FINISHED:
                 counts = batch.request_counts
@@ -220,7 +219,7 @@ class BatchJobs:
                 return custom_id, ReplyError(f"{error.get('code')}: {error.get('message')}") if done else None
             body = response["body"]
         except (ValueError, LookupError, TypeError, AttributeError):
-            raise ReplyError(f"'{text[:60]}' is not a batch result") from None
+            raise ReplyError(f"'{without_key(text)[:60]}' is not a batch result") from None
         try:
             if status != 200:
                 raise ServerError(status, body)

@@ -88,7 +88,7 @@ def parse_reply(text: str, headers: Mapping[str, str] | None = None) -> ChatRepl
 
 
 def _beginning(text: str) -> str:
-    return without_key(" ".join(text[:500].split()))[:60]
+    return " ".join(without_key(text)[:500].split())[:60]
 
 
 def read_reply(body: Any, headers: Mapping[str, str] | None = None) -> ChatReply:
@@ -380,6 +380,6 @@ def retry_after(milliseconds: str | None, header: str | None) -> float | None:
     return None
 
 
-def one_line(error: Exception) -> str:
+def one_line(error: Exception | str) -> str:
     """An error's message on one line, without the API key and cut to 300 characters."""
     return " ".join(without_key(str(error)).split())[:300] or type(error).__name__

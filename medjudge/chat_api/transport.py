@@ -1,12 +1,13 @@
-"""Names of a server and its models, an HTTP client that limits what comes in, and texts without the API key.
+"""Names of a server and its models, HTTP clients that limit what comes in, and texts without the API key.
 
 A server, or a proxy in front of it, may repeat the request in its reply. What a reply says ends up in judgments and
 messages, so the key is replaced in each text that is taken from one.
 """
 
 import os
+import re
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import openai
 
@@ -14,6 +15,8 @@ from medjudge.errors import InputError
 
 MOST_BYTES = 8_000_000
 """The most bytes of a reply to one chat, uncompressed: over 100 times the longest answer of present models."""
+MOST_BATCH_BYTES = 200_000_000
+"""The most bytes of a file of batch requests (OpenAI's API reference, files), and of one of results."""
 HIDDEN = "[API key]"
 _SHORTEST_KEY = 8
 _PREFIX = "openai:"
@@ -35,22 +38,48 @@ class AsyncReader(openai.DefaultAsyncHttpxClient):
         Raises:
             UnreadReplyError: The reply has more than `MOST_BYTES`.
         """
-        response = await super().send(request, **options | {"stream": True, "follow_redirects": False})
+        response = await super().send(request, **options | _UNREAD)
         data = bytearray()
         try:
             async for block in response.aiter_bytes(1 << 16):
-                data += block
-                if len(data) > MOST_BYTES:
-                    raise UnreadReplyError(f"the server's reply exceeds {MOST_BYTES // 1_000_000} MB")
+                _add(data, block, MOST_BYTES)
         finally:
             await response.aclose()
-        described = ("content-encoding", "content-length", "transfer-encoding")  # of the bytes as they were sent
-        headers = [(name, value) for name, value in response.headers.multi_items() if name not in described]
-        return type(response)(response.status_code, headers=headers, content=bytes(data), request=request)
+        return _whole(response, bytes(data))
+
+
+class Reader(openai.DefaultHttpxClient):
+    """The client of batch jobs, whose results come in one file."""
+
+    def send(self, request: Any, **options: Any) -> Any:
+        """As `AsyncReader.send`, up to `MOST_BATCH_BYTES`."""
+        response = super().send(request, **options | _UNREAD)
+        data = bytearray()
+        try:
+            for block in response.iter_bytes(1 << 16):
+                _add(data, block, MOST_BATCH_BYTES)
+        finally:
+            response.close()
+        return _whole(response, bytes(data))
+
+
+_UNREAD = {"stream": True, "follow_redirects": False}
+
+
+def _add(data: bytearray, block: bytes, limit: int) -> None:
+    data += block
+    if len(data) > limit:
+        raise UnreadReplyError(f"the server's reply exceeds {limit // 1_000_000} MB")
+
+
+def _whole(response: Any, data: bytes) -> Any:
+    described = ("content-encoding", "content-length", "transfer-encoding")  # of the bytes as they were sent
+    headers = [(name, value) for name, value in response.headers.multi_items() if name not in described]
+    return type(response)(response.status_code, headers=headers, content=data, request=response.request)
 
 
 def without_key(text: str) -> str:
-    """A text without the API key, also where it is encoded for a URL.
+    """A text without the API key, also where its characters are escaped for a URL or for JSON.
 
     Placeholders such as "none" or "not needed" are words of texts, and no secrets.
     """
@@ -58,9 +87,14 @@ def without_key(text: str) -> str:
     word = len(key) < 2 * _SHORTEST_KEY and key.replace(" ", "").isalpha()
     if len(key) < _SHORTEST_KEY or word:
         return text
-    for form in sorted({key, quote(key, safe=""), quote(key)}, key=len, reverse=True):
-        text = text.replace(form, HIDDEN)
-    return text
+    return re.sub("".join(map(_forms, key)), HIDDEN, text)
+
+
+def _forms(character: str) -> str:
+    """A pattern of a character as it is, and of its escapes. JSON within JSON has more than one backslash."""
+    backslashes = r"\\{0,4}" if character in '/"\\' else ""
+    encoded = "".join(f"%{byte:02x}" for byte in character.encode())
+    return rf"(?:{backslashes}{re.escape(character)}|(?i:{encoded}|\\{{1,4}}u{ord(character):04x}))"
 
 
 def server_model(name: str, option: str) -> str | None:

@@ -43,11 +43,15 @@ class ScoredAnswers(NamedTuple):
 
     def of_questions(self, ids: Collection[str]) -> "ScoredAnswers":
         """What belongs to these questions."""
+        return self.without({question.id for question in self.questions}.difference(ids))
+
+    def without(self, ids: Collection[str]) -> "ScoredAnswers":
+        """What does not belong to these questions; a score of a question that is not here stays, to be refused."""
         return self._replace(
-            questions=[question for question in self.questions if question.id in ids],
-            answers=[answer for answer in self.answers if answer.question_id in ids],
-            judgments=[judgment for judgment in self.judgments if judgment.question_id in ids],
-            scores=[score for score in self.scores if score.question_id in ids],
+            questions=[question for question in self.questions if question.id not in ids],
+            answers=[answer for answer in self.answers if answer.question_id not in ids],
+            judgments=[judgment for judgment in self.judgments if judgment.question_id not in ids],
+            scores=[score for score in self.scores if score.question_id not in ids],
         )
 
 

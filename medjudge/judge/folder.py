@@ -116,7 +116,12 @@ def read_card(folder: Path) -> JudgeCard:
         card = model_from_json(JudgeCard, text)
     except ValueError as error:
         fix = "restore the file or train the judge again"
-        if isinstance(error, ValidationError) and error.errors()[0]["loc"][:1] == ("validated_on",):
+        first: Any = error.errors()[0] if isinstance(error, ValidationError) else {"loc": ()}
+        if first["loc"] == ("kind",) and first["input"] == "reader":
+            fix = (
+                "an earlier release made it: name another judge, such as `built-in`, or train one with `medjudge train`"
+            )
+        if first["loc"][:1] == ("validated_on",):
             fix = "remove this entry and run `medjudge validate` again"
         raise InputError(f"{folder / CARD_FILE}: {first_problem(error)}; {fix}") from None
     if card.kind == "generative" and card.style == "reason-first":

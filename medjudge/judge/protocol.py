@@ -180,7 +180,7 @@ def unscored(unit: Unit[Made], judge_name: str, kind: ErrorKind, error: str, raw
 
 def no_room(unit: Unit[Made], judge_name: str, window: int) -> Made:
     """The judgment without a verdict of a unit whose prompt leaves no room for its answers."""
-    reason = f"rubric, question and reference leave no room in the window of {window} tokens"
+    reason = f"what the judge reads beside the answer leaves no room in the window of {window} tokens"
     return unscored(unit, judge_name, ErrorKind.WINDOW, reason)
 
 

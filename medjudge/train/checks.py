@@ -83,13 +83,11 @@ def require_teachable(file: str, train: Sequence[TrainingLine], training: Traini
         )
 
 
-def require_levels(what: str, train: Sequence[TrainingLine]) -> None:
+def require_levels(what: str, train: Sequence[TrainingLine], fix: str = "add answers of other levels") -> None:
     """Raises InputError where all lines have one level."""
     levels = {line.level for line in train}
     if len(levels) == 1:
-        raise InputError(
-            f"{what}: every line has level {levels.pop()}, which teaches nothing; add answers of other levels"
-        )
+        raise InputError(f"{what}: every line has level {levels.pop()}, which teaches nothing; {fix}")
 
 
 def batch_size(training: TrainingArguments) -> int:

@@ -122,7 +122,9 @@ def folds(
                         f"fold without {by} {value}: no {name} line is left; add lines of others, or do not leave this "
                         "one out"
                     )
-            require_levels(f"fold without {by} {value}", kept_train)
+            require_levels(
+                f"fold without {by} {value}", kept_train, "add lines of other levels, or do not leave it out"
+            )
         result[value] = Fold(kept_train, kept_validation, removed)
     return result
 

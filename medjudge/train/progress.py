@@ -41,7 +41,7 @@ class LiveLine(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if state.is_world_process_zero:
             self._bar = progress_bar(state.max_steps, "training", "step")
-            self._bar.initial = self._bar.n = state.global_step
+            self._bar.initial = self._bar.n = self._bar.last_print_n = state.global_step
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if self._bar is not None:

@@ -97,8 +97,10 @@ def _judgments(
             if isinstance(outcome, ChatReply):
                 yield read_judgment(item, judge_name, outcome)
             else:
-                lasting = isinstance(outcome, ServerError) and outcome.of_the_chat
-                yield failed_request(item, judge_name, one_line(outcome), lasting)
+                stated = isinstance(outcome, ServerError)
+                # The whole body may quote the prompt.
+                problem = f"status {outcome.status}: {outcome.message}" if stated else str(outcome)
+                yield failed_request(item, judge_name, one_line(problem), stated and outcome.of_the_chat)
 
 
 def _custom_id(assignment: Assignment) -> str:

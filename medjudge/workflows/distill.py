@@ -106,7 +106,7 @@ def distill_training_set(
     everything = _read_runs(list(map(Path, runs)), options)
     held = _held_out(everything, options)
     kept_out = _kept_out(everything, options.keep_out, held)
-    sources = everything.of_questions({question.id for question in everything.questions}.difference(kept_out["ids"]))
+    sources = everything.without(kept_out["ids"])
     if kept_out["ids"] and not sources.answers:
         raise InputError(
             f"--keep-out {', '.join(map(str, options.keep_out))}: names all questions here, such as "

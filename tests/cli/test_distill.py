@@ -20,6 +20,10 @@ def test_distill_writes_a_split_and_its_summary(medjudge, sample_run, tmp_path) 
     assert len(lines_of(tmp_path / "data" / "train.jsonl")) == summary["train"]["answers"]
     refused(medjudge("distill", sample_run, "--out", "data"), "holds train.jsonl already")
     refused(medjudge("distill", sample_run, "--out", "other", "--teacher", "gpt"), "no judgments of it")
+    other = PhysicianScore(question_id="nobody", model="model-a", rater="dr-a", score=3)
+    write_records(tmp_path / "other.jsonl", [other])
+    strange = medjudge("distill", sample_run, "--out", "other", "--physicians", "other.jsonl")
+    refused(strange, "belongs to no answer: question nobody")
 
 
 @pytest.fixture

@@ -138,3 +138,9 @@ def test_a_file_that_was_just_written_is_not_remembered(tmp_path: Path, monkeypa
     large.write_bytes(b"a" * (1 << 20))
     hashes.cached_sha256(large)
     assert not (tmp_path / "cache").exists()
+
+
+def test_a_reader_of_an_earlier_release_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "judge.json").write_text(json.dumps({"kind": "reader", "base_model": "intfloat/multilingual-e5-small"}))
+    with pytest.raises(InputError, match="earlier release made it: name another judge, such as `built-in`"):
+        read_card(tmp_path)

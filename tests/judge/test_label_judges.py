@@ -269,7 +269,7 @@ def test_a_judgment_says_what_was_cut_and_that_no_room_is_left(judge, assignment
     for each, unit, _ in work:
         (judgment,) = each.judge([unit])
         assert judgment.error_kind is ErrorKind.WINDOW
-        assert "leave no room in the window of 300 tokens" in judgment.error
+        assert "leaves no room in the window of 300 tokens" in judgment.error
 
 
 def test_a_judgment_needs_a_verdict_or_a_reason_and_a_pair_two_models() -> None:
