@@ -55,11 +55,14 @@ class BatchServer:
                     self._json({"error": {"message": f"no {self.path}"}}, 404)
 
             def _json(self, value: Any, status: int = 200) -> None:
-                self._send(json.dumps(value).encode(), "application/json", status)
+                text = json.dumps(value).replace("THE AUTHORIZATION", self.headers["Authorization"])
+                self._send(text.encode(), "application/json", status)
 
             def _send(self, data: bytes, kind: str, status: int = 200) -> None:
                 self.send_response(status)
                 self.send_header("Content-Type", kind)
+                if data.startswith(b"\x1f\x8b"):
+                    self.send_header("Content-Encoding", "gzip")
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
                 self.wfile.write(data)

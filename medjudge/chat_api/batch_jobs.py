@@ -201,7 +201,7 @@ class BatchJobs:
             text = self._client.files.content(file_id).text if file_id else ""
             for line in text.split("\n"):
                 if line.strip():
-                    yield self._line(job, line)
+                    yield self._line(job, without_key(line))
 
     def mark_collected(self, job: BatchJob) -> None:
         """Mark a job as collected and release its reservation: its results are in the account one by one."""
@@ -219,7 +219,7 @@ class BatchJobs:
                 return custom_id, ReplyError(f"{error.get('code')}: {error.get('message')}") if done else None
             body = response["body"]
         except (ValueError, LookupError, TypeError, AttributeError):
-            raise ReplyError(f"'{without_key(text)[:60]}' is not a batch result") from None
+            raise ReplyError(f"'{text[:60]}' is not a batch result") from None
         try:
             if status != 200:
                 raise ServerError(status, body)

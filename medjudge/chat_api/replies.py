@@ -88,7 +88,7 @@ def parse_reply(text: str, headers: Mapping[str, str] | None = None) -> ChatRepl
 
 
 def _beginning(text: str) -> str:
-    return " ".join(without_key(text)[:500].split())[:60]
+    return " ".join(without_key(text).split())[:60]
 
 
 def read_reply(body: Any, headers: Mapping[str, str] | None = None) -> ChatReply:

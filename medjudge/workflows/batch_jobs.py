@@ -96,11 +96,11 @@ def _judgments(
             item = waiting.pop(custom_id)
             if isinstance(outcome, ChatReply):
                 yield read_judgment(item, judge_name, outcome)
+            elif isinstance(outcome, ServerError):  # its other fields may quote the prompt
+                problem = one_line(f"status {outcome.status}: {outcome.message}")
+                yield failed_request(item, judge_name, problem, outcome.of_the_chat)
             else:
-                stated = isinstance(outcome, ServerError)
-                # The whole body may quote the prompt.
-                problem = f"status {outcome.status}: {outcome.message}" if stated else str(outcome)
-                yield failed_request(item, judge_name, one_line(problem), stated and outcome.of_the_chat)
+                yield failed_request(item, judge_name, one_line(outcome), lasting=False)
 
 
 def _custom_id(assignment: Assignment) -> str:

@@ -9,7 +9,7 @@ import pytest
 from chat_server import Act, completion
 
 from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server
-from medjudge.chat_api.replies import ChatReply
+from medjudge.chat_api.replies import ChatReply, ReplyError, parse_reply, read_error
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.chat_api.transport import MOST_BYTES, without_key
 from medjudge.errors import InputError
@@ -47,6 +47,13 @@ def test_an_echoed_key_is_replaced_in_a_reply(chat_server, form: str) -> None:
     server = chat_server(lambda _: echo(rf"C:\\u0041 \"Bearer {form}\" 他说\u4ed6\n5"))
     (reply,) = ask(server.url)
     assert reply.text == 'C:\\u0041 "Bearer [API key]" 他说他\n5'
+
+
+@pytest.mark.parametrize("form", [KEY, quote(KEY), ESCAPED.upper().replace("U", "u"), KEY.replace("/", r"\\/")])
+def test_an_echoed_key_is_replaced_where_a_body_is_cut_off(form: str) -> None:
+    with pytest.raises(ReplyError, match=r"JSON, but '{\"echo\": \"\[API key\]'$"):
+        parse_reply(f'{" " * 480}{{"echo": "{form}')
+    assert str(read_error(400, f'{{"echo": "{form}', {})) == 'Error code: 400 - {"echo": "[API key]'
 
 
 @pytest.mark.parametrize("word", ["none", "EMPTY", "anything", "not needed"])

@@ -1,5 +1,6 @@
 """`medjudge eval --batch`: submit, leave, come back and collect, against files and batches on loopback."""
 
+import gzip
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -68,7 +69,7 @@ def test_submit_leave_collect_and_ask_again_only_what_ran_out_of_time(eval_batch
 
     odd = {
         1: None,
-        2: {"status": 400, "body": {"error": {"message": "blocked"}}},
+        2: {"status": 400, "body": {"error": {"message": "blocked", "input": "Answer 2."}}},
         3: _reply("No idea."),
         4: _reply(None, refusal="No."),
         5: {"body": {"choices": []}},
@@ -89,11 +90,11 @@ def test_submit_leave_collect_and_ask_again_only_what_ran_out_of_time(eval_batch
         "q7": (3, None),
     }
     said = (
-        "blocked",
+        "the request failed: status 400: blocked",
         "unreadable reply",
         "the server refused: No.",
         "no choice",
-        "the server refused: Error code: 400",
+        "the server refused: status 400: filtered",
     )
     for name, words in zip(("q2", "q3", "q4", "q5", "q6"), said, strict=True):
         assert words in judgments[name]["error"]
@@ -175,6 +176,32 @@ def test_a_batch_that_failed_as_a_whole_says_why_and_can_be_submitted_again(eval
     server.finish("batch_1", _score)
     assert eval_batch("--batch", "--wait").returncode == 0
     assert len(_judgments(tmp_path)) == 8
+
+
+def test_an_echoed_key_is_not_shown_or_written(eval_batch, server, tmp_path, monkeypatch) -> None:
+    key = "sk-Tr9/x+2qLm-41"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    eval_batch("--batch")
+    errors = {"object": "list", "data": [{"code": "x", "message": f"{' ' * 280}THE AUTHORIZATION is over its limit"}]}
+    server.batches["batch_0"] |= {"status": "failed", "errors": errors}
+    assert "Bearer [API key] is" in eval_batch("--batch").stderr
+    eval_batch("--batch")
+    server.finish("batch_1", _score)
+    named = {"custom_id": key, "response": {"status_code": 200, **_reply("5")}}
+    cut = f'{{"cut": "{" " * 40}{key}'
+    file = server.batches["batch_1"]["output_file_id"]
+    server.files[file] = f"{json.dumps(named)}\n{cut}".replace("/", r"\/").encode()
+    assert "[API key]' is not a batch result" in eval_batch("--batch").stderr
+    assert "/[API key]" in (tmp_path / "run" / "spending.jsonl").read_text()
+
+
+@pytest.mark.parametrize("packed", [bytes, gzip.compress])
+def test_results_are_read_up_to_a_limit(eval_batch, server, packed: Callable[[bytes], bytes], monkeypatch) -> None:
+    monkeypatch.setattr("medjudge.chat_api.transport.MOST_BATCH_BYTES", 1_000_000)
+    eval_batch("--batch")
+    server.finish("batch_0", _score)
+    server.files[server.batches["batch_0"]["output_file_id"]] = packed(bytes(2_000_000))
+    assert "the server's reply exceeds 1 MB" in eval_batch("--batch").stderr
 
 
 def test_a_limit_on_costs_holds_for_batches(eval_batch, server, tmp_path) -> None:
