@@ -75,7 +75,7 @@ class Checked(NamedTuple):
     Attributes:
         records: What can be imported.
         problems: What cannot.
-        unscored: Rows that are not filled in.
+        unscored: Rows that are filled in neither here nor in the run.
         only_comments: Those of them with a comment.
         missing: Items of a workbook's rater that are not in the workbook and not filled in: file -> sheet -> row ids.
         plans: The plans that the forms belong to.
@@ -123,7 +123,7 @@ class Intake:
         }
         self._records: list[Any] = []
         self._problems: list[Problem] = []
-        self._blank: list[FormRow] = []
+        self._blank: list[tuple[FormRow, Asked]] = []
         self._absent: list[tuple[Form, str, Asked]] = []
 
     def add_form(self, form: Form) -> None:
@@ -151,10 +151,10 @@ class Intake:
                 wrong += self._conflicts(record)
             if wrong:
                 self._problems.append(Problem(form.path, row.place, wrong, of_row, row))
-            elif record is None:
-                self._blank.append(row)
-            else:
+            elif record is not None:
                 self._keep(record, f"{form.path.name}, {row.place}")
+            elif of_row is not None:
+                self._blank.append((row, of_row))
 
     def add_records(self, path: Path) -> None:
         """Checks the records of a .jsonl file of pairs or items; what they are about must be in the run."""
@@ -183,17 +183,18 @@ class Intake:
 
     def checked(self) -> Checked:
         """Everything that was collected."""
-        commented = sum(not is_blank(row.cells.get("comment")) for row in self._blank)
+        unscored = [row for row, asked in self._blank if not self._is_scored(row.rater, asked)]
+        commented = sum(not is_blank(row.cells.get("comment")) for row in unscored)
         missing: dict[str, dict[str, list[str]]] = {}
         order = self._run.scheme().category_ids
         for form, rater, asked in sorted(self._absent, key=lambda one: order.index(one[2].unit.question.category)):
-            if (rater, self._task.keys_of(asked.unit)[asked.row]) not in self._earlier:
+            if not self._is_scored(rater, asked):
                 by_sheet = missing.setdefault(str(form.path), {})
                 by_sheet.setdefault(self._task.sheet or asked.unit.question.category, []).append(asked.id)
         plans = [self._plans[index] for index in sorted(self._asked)]
         chinese = any(question.language == "zh" for question in self._run.questions())
         languages = ("en", "zh") if chinese else ("en",)
-        return Checked(self._records, self._problems, len(self._blank), commented, missing, plans, languages)
+        return Checked(self._records, self._problems, len(unscored), commented, missing, plans, languages)
 
     def _asked_by(self, index: int) -> AskedOfRaters:
         """The rows of each rater of a plan."""
@@ -203,6 +204,9 @@ class Intake:
                 for rater, units in self._task.units(self._run, self._plans[index]).items()
             }
         return self._asked[index]
+
+    def _is_scored(self, rater: str, asked: Asked) -> bool:
+        return (rater, self._task.keys_of(asked.unit)[asked.row]) in self._earlier
 
     def _keep(self, record: Any, place: str) -> None:
         self._earlier[record.rater, self._task.key_of(record)] = (record, place)
@@ -223,23 +227,24 @@ class Intake:
 def write_problem_form(form: Form, problems: Sequence[Problem], task: Task) -> Path | None:
     """Writes the items of a form that have problems into a new form in its folder, to fix and import like the first.
 
+    An item's other rows are shown as they were filled in.
+
     Returns:
         The file; None where no problem belongs to an item.
     """
     units: dict[str, Unit] = {}
-    filled: dict[str, Mapping[str, object]] = {}
     described: dict[str, str] = {}
     for problem in problems:
         if problem.path == form.path and problem.asked is not None and problem.row is not None:
             row_id = problem.asked.id
             units[problem.asked.unit.item.id] = problem.asked.unit
-            filled.setdefault(row_id, problem.row.cells)
             lines = [
                 message("this_row", what=problem.text(language, here=True)).text(language) for language in ("en", "zh")
             ]
             described[row_id] = "\n".join([*([described[row_id]] if row_id in described else []), *lines])
     if not units:
         return None
+    filled = {row.item_id: row.cells for row in reversed(form.rows)}
     path = _free_name(form.path)
     write_workbook(path, form.rows[0].rater, list(units.values()), task, filled, described)
     return path

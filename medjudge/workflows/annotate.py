@@ -187,8 +187,11 @@ def _existing_plan(run: Run, options: PlanOptions, task: Task) -> Plan | None:
                 f"plan as {kept_as}"
             )
         return plan
-    done = sum(progress.scored for progress in task.progress(run, [plan]).values())
+    try:
+        done = f" ({sum(progress.scored for progress in task.progress(run, [plan]).values())} scores imported)"
+    except InputError:  # an answer is gone; its plan is kept
+        done = ""
     raise InputError(
-        f"{file}: another plan, made with {plan.options.command_line()} ({done} scores imported), and its forms may be "
-        f"out; the same options write them again, --new-plan makes a new plan and keeps this one as {kept_as}"
+        f"{file}: another plan, made with {plan.options.command_line()}{done}, and its forms may be out; "
+        f"the same options write them again, --new-plan makes a new plan and keeps this one as {kept_as}"
     )

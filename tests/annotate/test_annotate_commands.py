@@ -285,7 +285,12 @@ def test_a_plan_whose_forms_are_out_is_never_lost(run: Run, exported: Plan, medj
     other = ("annotate", "export", run.path, *BOTH, "--overlap", 1, "--seed", seed, "--out", run.path / "more")
     done = medjudge(*other)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "another plan, made with --rater dr-a --rater dr-b --overlap 2 --seed 0 (0 scores imported)" in done.stderr
+    made = "another plan, made with --rater dr-a --rater dr-b --overlap 2 --seed 0"
+    assert f"{made} (0 scores imported), and" in done.stderr
+    whole = (run.path / "answers.jsonl").read_text()
+    (run.path / "answers.jsonl").write_text(whole.partition("\n")[2])
+    assert f"{made}, and its forms may be out; the same options" in medjudge(*other).stderr
+    (run.path / "answers.jsonl").write_text(whole)
     assert not (run.path / "more").exists()
     assert "--new-plan makes a new plan and keeps this one as plan-1.json" in done.stderr
     assert read_plan(run) == exported

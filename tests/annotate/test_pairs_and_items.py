@@ -148,15 +148,25 @@ def test_forms_of_an_earlier_version_are_read(planned: Case, medjudge: Any) -> N
 
 def test_accept_valid_imports_the_others_and_the_fixed_form_comes_again(planned: Case, medjudge: Any) -> None:
     good = planned.written[0]
-    planned.fill(good, "perhaps", good)
+    of_first = len(planned.units[0].rows)
+    count = max(3, of_first)
+    planned.fill(good, "perhaps", *[good] * (count - 2))
     done = medjudge("annotate", planned.name, "import", planned.run, planned.form, "--accept-valid")
     assert done.returncode == 1, done.stderr
-    assert "2 verdicts imported, 0 imported before" in done.stdout
-    assert f"1 problem; to fix: {planned.form.with_stem('dr-a-to-fix')}" in done.stdout
-    planned.fill(good, good, good)
-    again = medjudge("annotate", planned.name, "import", planned.run, planned.form, "--accept-valid")
+    assert f"{count - 1} verdicts imported, 0 imported before" in done.stdout
+    mended = planned.form.with_stem("dr-a-to-fix")
+    assert f"1 problem; to fix: {mended}" in done.stdout
+    book = load_workbook(mended)
+    (wrong,) = [cell for row in book[str(planned.task.sheet)].iter_rows() for cell in row if cell.value == "perhaps"]
+    wrong.value = good
+    book.save(mended)
+    again = medjudge("annotate", planned.name, "import", planned.run, mended)
     assert again.returncode == 0, again.stderr
-    assert "1 verdict imported, 2 imported before" in again.stdout
+    assert f"1 verdict imported, {of_first - 1} imported before" in again.stdout  # the item's other rows are shown
+    assert "without a verdict yet" not in again.stdout
+    planned.fill(*[None] * count)  # what the run holds is not open
+    emptied = medjudge("annotate", planned.name, "import", planned.run, planned.form).stdout
+    assert f"\n{sum(len(unit.rows) for unit in planned.units) - count} row" in emptied
 
 
 def test_every_wrong_cell_is_named_and_nothing_is_imported(planned: Case, medjudge: Any) -> None:
