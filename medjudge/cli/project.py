@@ -163,9 +163,9 @@ def _same(typed: Any, stated: Any) -> bool:
 
 def _shown(used: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
     """The options taken from the file, as they would be typed."""
-    from medjudge.workflows.project import option_words
-
-    options = {name: value for name, value in used.items() if parameters[name].param_type_name == "option"}
-    arguments = [value for name, value in used.items() if name not in options]
-    folders = [folder for value in arguments for folder in ([value] if isinstance(value, str) else value)]
-    return " ".join([*folders, *option_words(options)])
+    words = []
+    for name, value in used.items():
+        option = "" if parameters[name].param_type_name == "argument" else f"{parameters[name].opts[0]} "
+        values = value if isinstance(value, list) else [value]
+        words += [option.strip() if each is True else f"{option}{each}" for each in values if each is not False]
+    return " ".join(words)

@@ -142,6 +142,13 @@ def test_a_wrong_file_is_one_line(entries: dict, message: str, medjudge: Callabl
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_report_shows_what_it_takes_as_it_is_typed(medjudge: Callable, project: Callable) -> None:
+    project(report={"language": "zh"})
+    assert medjudge("report").stderr.startswith("medjudge.yaml: runs/sample --lang zh\n")
+    project(report={"runs": 5})
+    refused(medjudge("report"), "Invalid value for 'RUN'")
+
+
 def test_run_without_a_file_and_init_beside_one(medjudge: Callable, tmp_path: Path) -> None:
     refused(medjudge("run"), "medjudge.yaml: no such file or directory; `medjudge init` writes one")
     names = ["--benchmark", "my questions.jsonl", "--model", "openai:gpt", "--rater", "no", "--rater", "王医生"]
