@@ -98,9 +98,10 @@ def test_a_page_that_stayed_open_does_not_score_for_the_browsers_next_rater(run:
     assert not run.physicians_file.exists()
 
 
-def test_huge_forms_are_refused(run: Run) -> None:
+def test_names_that_are_not_the_servers_and_huge_forms_are_refused(run: Run) -> None:
     browser = client(run, "a" * 32)
     item = browser.get("/").headers["location"]
+    assert browser.get(item, headers={"host": "evil.example:8443"}).status_code == 403
     assert browser.post(item, data={"score": "4", "comment": "x" * 2_000_000}).status_code == 413
     assert browser.post(item, content=iter([b"score=4"])).status_code == 413  # of unknown length
     assert not run.physicians_file.exists()

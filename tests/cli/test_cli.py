@@ -63,6 +63,18 @@ def test_unscored_answers_and_missing_ones_end_in_exit_1_and_are_counted(medjudg
     assert "3 questions: 1 not answered by any model, 1 answered and without any score" in done.stderr
 
 
+def test_an_interrupted_run_goes_on_and_judges_nothing_twice(medjudge, jsonl, tmp_path) -> None:
+    questions = jsonl("questions.jsonl", SAMPLE_QUESTION)
+    answers = jsonl("answers.jsonl", *[{"question_id": "q1", "model": model, "text": "4 g"} for model in "abc"])
+    command = ("eval", "--benchmark", questions, "--answers", answers, "--judge", "similarity", "--run", "run")
+    worked(medjudge(*command))
+    file = tmp_path / "run" / "judgments" / "similarity.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[:2]) + lines[2][:40])
+    assert "2 judgments of similarity exist; 1 to go" in worked(medjudge(*command)).stderr
+    assert [judgment.model for judgment in read_records(file, Judgment)] == ["a", "b", "c"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
