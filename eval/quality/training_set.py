@@ -4,9 +4,8 @@
 
 DATA holds medquad/, huatuo-knowledge/ and healthver/, WORK halluqa/, evouna/, mediqa/, mediqa-validation/ and liveqa/
 as `medjudge data convert` writes them (`eval/quality/built_in.py` makes them where they are missing). OUT gets
-train.jsonl and validation.jsonl, on which `medjudge train --config built-in` trains; long.jsonl, on which it trains
-further, with long references and answers; and choose.jsonl and report.jsonl: answers to unseen questions, one half to
-choose by and one half to report once.
+train.jsonl and validation.jsonl, on which `medjudge train --config built-in` trains, and choose.jsonl and report.jsonl:
+answers to unseen questions, one half to choose by and one half to report once.
 """
 
 import argparse
@@ -14,7 +13,7 @@ import csv
 import gzip
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -309,79 +308,6 @@ def with_line(good: Example, how: str, texts: dict[tuple[str, str], list[dict[st
     return _GAP[language].join([line, good.answer] if before else [good.answer, line])
 
 
-def composites(questions: Sequence[Question], count: int) -> list[Question]:
-    """Several questions in one, each with its reference; those that follow each other are often on one subject."""
-    draw, made = Random(f"{SEED}-composites"), []
-    for number in range(count):
-        first = draw.randrange(len(questions))
-        language = questions[first].language
-        most = draw.uniform(0.3, 1) * LONGEST[language]
-        parts = [questions[first]]
-        for each in questions[first + 1 : first + 12]:
-            if each.language == language and sum(len(part.reference or "") for part in parts) < most:
-                parts.append(each)
-        prompt, reference = numbered([e.prompt for e in parts]), numbered([e.reference or "" for e in parts])
-        made.append(question_of(f"composite-{number}", prompt, reference, language))
-    return made
-
-
-def joined(found: Sequence[Example], count: int) -> Iterator[Example]:
-    """Answers to several questions in one. One that is not usable makes the whole not usable."""
-    draw = Random(f"{SEED}-joined")
-    for number in range(count):
-        language, only_usable = draw.choice(("en", "zh")), draw.random() < 0.5
-        some = draw.sample(found, min(60, len(found)))
-        same = [e for e in some if e.question.language == language and (e.usable or not only_usable)]
-        parts = same[: draw.choice((2, 2, 3, 3, 4))]
-        if len(parts) < 2:
-            continue
-        prompt, answer = numbered([e.question.prompt for e in parts]), numbered([e.answer for e in parts])
-        reference = numbered([e.question.reference or "" for e in parts])
-        checklist = "\n".join(e.question.checklist for e in parts if e.question.checklist)
-        asked = question_of(f"joined-{number}", prompt, reference, language, checklist)
-        said = {p.text: v for e in parts for p, v in zip(points_of(e.question), e.verdicts, strict=False)}
-        verdicts = [said.get(re.sub(r"^\d+\. ", "", point.text)) for point in points_of(asked)]
-        mean = sum(place * share for e in parts for place, share in enumerate(e.levels, 1)) / len(parts)
-        whole = round(mean) if all(e.usable for e in parts) else min(round(mean), 3)
-        yield Example("joined", asked, answer, level(whole, 0.1), asked.id, verdicts)
-
-
-def numbered(texts: Sequence[str]) -> str:
-    """Texts as paragraphs with numbers, without those that are empty."""
-    return "\n\n".join(f"{place}. {text.strip()}" for place, text in enumerate(texts, 1) if text.strip())
-
-
-def long_examples(train: Mapping[str, Sequence[Example]], data: Path) -> list[Example]:
-    """What the judge is trained on further: answers to several questions in one, among others of each source."""
-    made = list(joined([*train["teacher"], *train["halluqa"], *train["evouna"]], LONG["joined"]))
-    asked = [each for each in references(data) if side_of(each.group) == "train"]
-    made += [
-        each._replace(source="composite")
-        for each in graded(composites(asked, LONG["composite"] // 3), LONG["composite"])
-    ]
-    good = [each for each in made if each.usable]
-    made += spoiled(Random(SEED).sample(good, min(LONG["spoiled-long"], len(good))))
-    return made + [each for name, found in train.items() for each in balanced(found, LONG.get(name, 0))]
-
-
-LONGEST = {"en": 1400, "zh": 700}
-"""Characters of a composite's reference, about."""
-LONG = {
-    "joined": 1300,
-    "composite": 360,
-    "spoiled-long": 200,
-    "teacher": 2300,
-    "halluqa": 700,
-    "evouna": 800,
-    "mediqa": 700,
-    "graded": 250,
-    "spoiled": 400,
-    "pairs": 1500,
-    "contrasts": 500,
-    "points": 400,
-    "healthver": 200,
-}
-"""Answers of each kind in long.jsonl, at most."""
 UNASKED, GRADED, SPOILED = 3000, 8000, 6000
 """Questions of MedQuAD and Huatuo, answers made from references, and spoiled answers, at most."""
 COUNTS = {"halluqa": 8000, "evouna": 8000, "healthver": 2500}
@@ -464,18 +390,15 @@ def main() -> None:
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     sides: dict[Side, list[Example]] = {"train": [], "choose": [], "report": []}
-    trained: dict[str, list[Example]] = {}
     for name, found in examples(options.data, options.work).items():
         by_side: dict[Side, list[Example]] = {"train": [], "choose": [], "report": []}
         for each in found:
             by_side[side_of(each.group)].append(each)
-        trained[name] = train = balanced(by_side["train"], COUNTS.get(name, len(found)))
+        train = balanced(by_side["train"], COUNTS.get(name, len(found)))
         sides["train"] += train
         for side in ("choose", "report"):
             sides[side] += Random(SEED).sample(by_side[side], min(MEASURED, len(by_side[side])))
         print(name, len(found), len(train), len(by_side["choose"]), len(by_side["report"]))
-    long = long_examples(trained, options.data)
-    print("long", write(options.out / "long.jsonl", Random(SEED).sample(long, len(long))))
     validation = Random(SEED).sample(sides["choose"], min(VALIDATION, len(sides["choose"])))
     print("validation", write(options.out / "validation.jsonl", validation))
     for side, chosen in sides.items():

@@ -94,7 +94,6 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(training_set, "TEACHER", tmp_path / "teacher")
     for name, count in (("GRADED", 60), ("SPOILED", 60), ("VALIDATION", 5)):
         monkeypatch.setattr(training_set, name, count)
-    monkeypatch.setattr(training_set, "LONG", dict.fromkeys(training_set.LONG, 30))
     return tmp_path
 
 
@@ -112,10 +111,9 @@ def test_the_sides_share_no_question_and_what_is_held_out_is_on_none(
     sources: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sides = sides_of(sources, "out", monkeypatch)
-    assert set(sides) == {"train", "validation", "long", "choose", "report"}
+    assert set(sides) == {"train", "validation", "choose", "report"}
     names = {side: {line.question.group for line in lines} for side, lines in sides.items()}
-    pairs = [("train", "choose"), ("train", "report"), ("choose", "report"), ("long", "choose"), ("long", "report")]
-    for one, other in pairs:
+    for one, other in (("train", "choose"), ("train", "report"), ("choose", "report")):
         assert not names[one] & names[other]
     assert len(sides["validation"]) == 5
     assert names["validation"] <= names["choose"]
@@ -160,24 +158,6 @@ def test_a_line_has_the_levels_and_verdicts_of_its_source(sources: Path, monkeyp
     found = {point.verdict for line in by_source["contrasts"] for point in line.points}
     assert found == {"met", "not_met", "contradicted"}
     assert {1, 5} <= {line.level for line in by_source["graded"]}
-
-
-def test_joined_answers_are_usable_where_each_of_them_is(sources: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sides = sides_of(sources, "out", monkeypatch)
-    levels: dict[str, set[int]] = {}
-    for line in sides["train"]:
-        levels.setdefault(line.answer.text, set()).add(line.level)
-    made = [line for line in sides["long"] if line.answer.model == "joined"]
-    for line in made:
-        parts = [text[3:] for text in line.answer.text.split("\n\n")]
-        assert len(parts) > 1
-        assert line.question.reference is not None
-        assert line.question.reference.count("\n\n") == line.question.prompt.count("\n\n") == len(parts) - 1
-        assert (line.level >= 4) == all(min(levels[part]) >= 4 for part in parts)
-    assert {line.level for line in made} >= {1, 3, 5}
-    composite = [line for line in sides["long"] if line.answer.model == "composite"]
-    assert {line.level for line in composite} >= {1, 5}
-    assert all((line.question.reference or "").startswith("1. ") for line in composite)
 
 
 @pytest.mark.parametrize(
