@@ -91,7 +91,7 @@ class LocalProposer:
 class EditorProposer:
     """Person who edits each text in $EDITOR, next to a page that shows the prompt a model would get.
 
-    A text from an earlier start is continued.
+    A text from an earlier start is continued, with what is wrong with it on the page.
 
     Raises:
         InputError: EDITOR is not set.
@@ -116,6 +116,9 @@ class EditorProposer:
         if not text.exists():
             write_whole(text, prompt.before.rstrip() + "\n")
         about = f"Edit {text.name}, the checklist of {prompt.question_id}. The prompt that a model would get:"
+        before = read_text_of(prompt, self.name, read_text(text))
+        if before.outcome is Outcome.UNREADABLE:
+            about = f"To fix: {before.problem}\n\n{about}"
         write_whole(page, f"{about}\n\n{prompt.text}\n")
         try:
             done = subprocess.run([*self.command, str(text), str(page)])

@@ -108,7 +108,8 @@ def test_an_edit_that_cannot_be_used_is_continued_by_the_next_start(prompt, edit
     (proposal,) = editor('echo "1. only this" > "$1"').propose([prompt()])
     assert (proposal.text, proposal.outcome) == (None, Outcome.FAILED)
     assert "the headings of core and secondary requirements are missing" in capsys.readouterr().err
-    (proposal,) = editor('grep -q "only this" "$1" && ' + f'printf "%s" "{BOTH}, later" > "$1"').propose([prompt()])
+    shown = 'grep -q "only this" "$1" && grep -q "^To fix: the headings of core" "$2" && '
+    (proposal,) = editor(shown + f'printf "%s" "{BOTH}, later" > "$1"').propose([prompt()])
     assert proposal.text == f"{BOTH}, later"
 
 
