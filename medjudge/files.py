@@ -381,7 +381,8 @@ def _reading(path: Path, largest: int) -> Iterator[IO[bytes]]:
             if not stat.S_ISREG(information.st_mode):
                 raise InputError(f"{path}: not a regular file; copy what it gives into a file")
             if information.st_size > largest:
-                raise InputError(f"{path}: {information.st_size >> 20} MiB, and the limit is {largest >> 20} MiB")
+                size, limit = -(-information.st_size >> 20), largest >> 20  # rounded up
+                raise InputError(f"{path}: {size} MiB, and the limit is {limit} MiB; split it into several files")
             yield file
     except OSError as error:
         raise InputError(f"{path}: {(error.strerror or str(error)).lower()}; check the path") from None

@@ -43,11 +43,16 @@ CHECK = (
     "from medjudge.benchmark.files import check_file; from medjudge.cli.data import oddity_lines; "
     "print(len(list(oddity_lines(check_file(file).oddities, False))), 'lines')"
 )
-SHAPES: dict[str, tuple[str, Callable[[Path], None], str]] = {
+SHAPES: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "a cell of 1.5 GB": ("a.xlsx", made.huge_cell, READ),
     "2 GB of rows": ("b.xlsx", made.huge_sheet, READ),
     "a row numbered 2,000,000,000": ("c.xlsx", made.far_row, READ),
     "100,000 rows as wide as Excel": ("d.xlsx", made.far_column, READ),
+    "20,000 headings of 500 rows": (
+        "p.csv",
+        lambda file: file.write_text("question_id" + ",x" * 20_000 + "\nq" * 500),
+        READ,
+    ),
     "elements 10,000,000 deep": ("e.xlsx", made.deep, READ),
     "a sheet of 99,999 scores": ("f.xlsx", partial(made.proper_sheet, count=99_999), READ),
     "a sheet of 199,999 scores": ("n.xlsx", partial(made.proper_sheet, count=199_999), READ),

@@ -78,11 +78,7 @@ def read_own_questions(path: Path, scheme: Scheme) -> list[Question]:
             raise ValueError(problem)
         return read
 
-    questions = _read(path, frozenset(Question.model_fields), question)
-    if len(questions) > MOST_QUESTIONS:
-        limit = f"the limit of {MOST_QUESTIONS:,} questions is reached; split the file into several benchmarks"
-        raise InputError(f"{path}: {limit}")
-    return questions
+    return _read(path, frozenset(Question.model_fields), question, MOST_QUESTIONS)
 
 
 def read_own_answers(path: Path, questions: Sequence[Question] | None = None) -> list[Answer]:
@@ -143,13 +139,22 @@ def _question_of(matched_by: Mapping[str, Any], ids: Mapping[object, Sequence[st
     return found[0]
 
 
-def _read(path: Path, known: frozenset[str], make: Callable[[dict[str, Any]], Record | None]) -> list[Record]:
-    """The records of a file. `make` gets the fields that are known, and `extra`; a ValueError says what is wrong."""
+def _read(
+    path: Path, known: frozenset[str], make: Callable[[dict[str, Any]], Record | None], most: int | None = None
+) -> list[Record]:
+    """The records of a file, at most so many questions.
+
+    `make` gets the fields that are known, and `extra`; a ValueError says what is wrong.
+    """
     problems = Problems(path)
     kept: dict[str, None] = {}
     places: dict[object, str] = {}
     records: list[Record] = []
-    for place, given in _entries(path, problems):
+    entries = _entries(path, problems)
+    if most and len(entries) > most:
+        limit = f"the limit of {most:,} questions is reached; split the file into several benchmarks"
+        raise InputError(f"{path}, {entries[most][0]}: {limit}")
+    for place, given in entries:
         others = [name for name in given if name not in known]
         wrong = [what for name in others if (what := _misnamed(name, given.keys() & known, known))]
         fields = {name: value for name, value in given.items() if name in known}

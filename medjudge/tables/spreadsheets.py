@@ -176,13 +176,24 @@ def read_sheets(path: Path) -> list[Sheet]:
     Raises:
         InputError: The file cannot be read or exceeds a limit.
     """
-    if path.suffix.lower() != ".xlsx":
-        return [Sheet(None, [*read_delimited(path)])]
+    sheets = _workbook(path) if path.suffix.lower() == ".xlsx" else [Sheet(None, [*read_delimited(path)])]
+    for sheet in sheets:
+        place = str(path) if sheet.name is None else f"{path}, sheet '{sheet.name}'"
+        headings, rows = len(sheet.rows[0][1]) if sheet.rows else 0, len(sheet.rows)
+        if headings * rows > MOST_CELLS:  # readers fill up short rows
+            what = f"{headings:,} headings and {rows:,} rows, and the limit is {MOST_CELLS:,} cells"
+            raise InputError(f"{place}: has {what}; remove headings without cells, or split the table")
+        if sheet.hidden:
+            notify(f"{path}, sheet '{sheet.name}': {sheet.hidden}, and read all the same; remove what does not count")
+    return sheets
+
+
+def _workbook(path: Path) -> list[Sheet]:
     from medjudge.tables.xlsx import read_xlsx  # openpyxl takes a while to import
 
     data = read_bytes(path, MOST_BYTES)
     try:
-        sheets = list(read_xlsx(io.BytesIO(data)))
+        return list(read_xlsx(io.BytesIO(data)))
     except LimitError as error:
         raise InputError(f"{path}, {error}") from None
     except Exception as error:  # on a damaged file openpyxl, zipfile and expat raise whatever their parts raise
@@ -190,7 +201,3 @@ def read_sheets(path: Path) -> list[Sheet]:
         raise InputError(
             f"{path}: not a readable .xlsx workbook ({reason}); save it as .xlsx again, without a password"
         ) from None
-    for sheet in sheets:
-        if sheet.hidden:
-            notify(f"{path}, sheet '{sheet.name}': {sheet.hidden}, and read all the same; remove what does not count")
-    return sheets

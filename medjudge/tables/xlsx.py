@@ -18,6 +18,7 @@ MOST_UNPACKED_BYTES = 200_000_000
 """The most bytes of all parts of a workbook, unpacked."""
 _MOST_SETTINGS_BYTES = 5_000_000
 _MOST_ELEMENTS = 6_500_000  # three for each cell of the largest table
+_LAST_ROW = 1_048_576  # of Excel
 _SETTINGS = re.compile(r"(?:xl/)?(?!sharedStrings)[^/]*\.xml|.*\.rels")
 _STRICT = b"http://purl.oclc.org/ooxml/"
 _KNOWN = {
@@ -128,14 +129,19 @@ class _Parser(WorkSheetParser):
 def _sheet(name: str, parser: _Parser, shown: Mapping[int, str], budget: Budget) -> Sheet:
     rows: list[tuple[int, Sequence[object]]] = []
     unsaved: set[tuple[int, int]] = set()
-    hidden: list[int] = []
+    hidden, last = [], 0
     for number, cells in parser.parse():
+        place = f"sheet '{name}', row {number:,}"
+        if not last < number <= _LAST_ROW:
+            wrong = f"comes after row {last:,}" if number <= _LAST_ROW else f"is past the last, {_LAST_ROW:,}"
+            raise LimitError(f"{place} {wrong}; copy the cells to a new workbook")
+        last = number
         unsaved |= {(number, cell["column"] - 1) for cell in cells if cell["data_type"] == "f"}
         filled = {cell["column"]: _value(cell, shown) for cell in cells if not is_blank(cell["value"])}
         if not filled:
             continue
         values = tuple([filled.get(column) for column in range(1, max(filled) + 1)])
-        budget.add(f"sheet '{name}', row {number:,}", values)
+        budget.add(place, values)
         rows.append((number, values))
         row = parser.row_dimensions.pop(str(number), {})
         if row.get("hidden") in ("1", "true") or row.get("ht") == "0":

@@ -8,11 +8,13 @@ from zipfile import ZIP_LZMA, ZipFile
 import pytest
 from openpyxl import Workbook
 
-from eval.robustness.hostile_inputs import HEADINGS, far_column, row, write_sheet
+from eval.robustness.hostile_inputs import HEADINGS, far_column, far_row, row, write_sheet
 from medjudge import store
 from medjudge.annotate.scores import read_physician_scores
+from medjudge.benchmark import own_files
 from medjudge.benchmark.files import check_file
 from medjudge.errors import InputError
+from medjudge.scheme import LLMEVAL_MED
 from medjudge.tables import spreadsheets, xlsx
 from medjudge.tables.columns import Problems, read_rows
 
@@ -42,6 +44,26 @@ def test_cells_of_one_far_column_are_many(tmp_path: Path) -> None:
     assert "sheet 'MK', row 124: the limit of 2,000,000 cells is reached; split the table" in refused(
         tmp_path / "a.xlsx"
     )
+
+
+def test_headings_without_cells_are_cells_of_each_row(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("question_id,model,rater,score," + ",".join(map(str, range(20_000))) + "\nq1,m,r,3" * 500)
+    message = "a.csv: has 20,004 headings and 501 rows, and the limit is 2,000,000 cells; remove headings without cells"
+    assert message in refused(path)
+    with pytest.raises(InputError, match="20,004 headings"):
+        read_rows(Problems(path), ["question_id"])
+
+
+def test_a_size_is_rounded_up(tmp_path: Path) -> None:
+    with (tmp_path / "a.csv").open("wb") as file:
+        file.truncate((64 << 20) + 1)
+    assert "a.csv: 65 MiB, and the limit is 64 MiB; split it into several files" in refused(tmp_path / "a.csv")
+
+
+def test_a_row_past_the_last_of_excel_is_refused(tmp_path: Path) -> None:
+    far_row(tmp_path / "a.xlsx")
+    assert "sheet 'MK', row 2,000,000,000 is past the last, 1,048,576; copy" in refused(tmp_path / "a.xlsx")
 
 
 def test_a_workbook_that_unpacks_to_much_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,10 +111,11 @@ def test_a_text_that_many_cells_share_counts_in_each(tmp_path: Path, monkeypatch
     [
         ("<a>" * 40, "not a readable .xlsx workbook (mismatched tag"),
         ("<a/>" * 6_500_001, "the limit of 6,500,000 elements of XML is reached"),
+        ('<row r="5"/><row r="5"/>', "row 5 comes after row 5; copy the cells to a new workbook"),
         (f"<row><c><v>{'1' * 5000}</v></c></row>", "not a readable .xlsx workbook (Exceeds the limit (4300 digits)"),
         (f'<row><c t="str"><v>{"a" * 1_000_001}</v></c></row>', "a cell has over 1,000,000 characters"),
     ],
-    ids=["deep", "many", "digits", "long"],
+    ids=["deep", "many", "backwards", "digits", "long"],
 )
 def test_what_no_spreadsheet_program_writes_is_refused(tmp_path: Path, rows: str, message: str) -> None:
     assert message in refused(sheet(tmp_path / "a.xlsx", rows))
@@ -140,8 +163,10 @@ def test_a_file_of_too_many_questions_is_refused_at_the_limit(tmp_path: Path, mo
     file.write_text("".join(lines))
     assert len(store.read_questions(file)) == 3
     file.write_text("".join([*lines, json.dumps({**question, "id": "q3", "group": "q3"}), "\nnot read at all"]))
-    with pytest.raises(InputError, match="line 4: the limit of 3 questions is reached; split the file"):
-        store.read_questions(file)
+    monkeypatch.setattr(own_files, "MOST_QUESTIONS", 3)
+    for reading in (store.read_questions, lambda path: own_files.read_own_questions(path, LLMEVAL_MED)):
+        with pytest.raises(InputError, match="line 4: the limit of 3 questions is reached; split the file"):
+            reading(file)
 
 
 def test_hidden_rows_and_sheets_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
