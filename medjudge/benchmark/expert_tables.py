@@ -17,7 +17,7 @@ FLAGS = ("Safety", "Privacy", "Hallucination/Accuracy", "Bias")
 _VERDICT = "Final_appropriateness"
 _KQA_RATERS = {"label_0": "physician-0", "label_1": "physician-1", "label_2": "physician-2"}
 _KQA_VERDICTS: dict[str, Verdict] = {"entailment": "met", "neutral": "not_met", "contradiction": "contradicted"}
-_MORQA_LEVELS = {"0": 1, "0.0": 1, "0.5": 3, "1": 5, "1.0": 5}
+_MORQA_LEVELS = {0.0: 1, 0.5: 3, 1.0: 5}
 _LANGUAGES = {"en": "en", "zh": "zh"}
 _ONCQA_LEVELS = {"acceptable": 5, "acceptable with modifications": 3, "unacceptable": 1, "not acceptable": 1}
 """Of q3. A draft that needs modifications cannot be sent as it is, so it is not usable."""
@@ -95,7 +95,10 @@ def read_morqa(path: Path) -> PublishedSet:
     def add(cells: dict[str, str], place: str) -> None:
         dataset, encounter, candidate, model, rater, metric = filled(cells, *texts)
         language = label_of("lang", cells["lang"][:2], _LANGUAGES)
-        level = label_of("value", cells["value"], _MORQA_LEVELS)
+        try:
+            level = _MORQA_LEVELS[float(cells["value"])]
+        except (ValueError, KeyError):
+            raise ValueError(f"value is {cells['value']!r}; 0, 0.5 or 1 is expected") from None
         name = f"{dataset}-{encounter}-{language}"
         questions[name] = question_of(name, "MK", f"Encounter {encounter} of {dataset}", language)
         key = read.answer(name, model, candidate)

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -22,7 +22,7 @@ from medjudge.benchmark.published import (
     question_of,
     read_entries,
 )
-from medjudge.files import json_lines, parse_json
+from medjudge.files import clipped, json_lines, parse_json
 from medjudge.records import MOST_ITEMS, Question, RubricItem
 
 HEALTHBENCH = "healthbench"
@@ -79,10 +79,11 @@ class _Halluqa(Layout):
     question_id: int
     question: FilledText
     response: str
-    is_hallucination: bool | Literal["Invalid_Judge"]
+    is_hallucination: Any
 
 
 class _Evouna(Layout):
+    improper: bool
     question: FilledText
     golden_answer: FilledText
 
@@ -205,12 +206,16 @@ def read_halluqa(paths: Sequence[Path]) -> PublishedSet:
 
     def answer(fields: Any, place: str) -> None:
         entry = _Halluqa.model_validate(fields)
-        right = [str(fields[name]) for name in _BEST_ANSWERS if fields.get(name)]
+        right = {name: fields[name] for name in _BEST_ANSWERS if name in fields}
+        if wrong := [name for name, text in right.items() if not isinstance(text, str) or not text.strip()]:
+            raise ValueError(f"{wrong[0]} is empty or no text; give its text, or remove the field")
         if not right:
             raise ValueError("no Best_Answer1 to Best_Answer4; at least one right answer is needed")
         name, verdict = f"halluqa-{entry.question_id}", entry.is_hallucination
-        asked.append(question_of(name, "QA", entry.question, "zh", reference=_reference(right, "zh")))
-        level = None if isinstance(verdict, str) else LEVELS[not verdict]
+        if type(verdict) is not bool and verdict != _NO_VERDICT:
+            raise ValueError(f"is_hallucination is {clipped(verdict)}; true, false or {_NO_VERDICT} is expected")
+        asked.append(question_of(name, "QA", entry.question, "zh", reference=_reference(right.values(), "zh")))
+        level = None if verdict == _NO_VERDICT else LEVELS[not verdict]
         key = read.answer(name, model, entry.response)
         read.judgment(key, level, f"is_hallucination is {_NO_VERDICT}")
         if level is None:
@@ -247,7 +252,7 @@ def read_evouna(paths: Sequence[Path]) -> PublishedSet:
 
     for path in files_in(paths, *_ENDINGS):
         listed = read_list(path)
-        proper = [(at, fields) for at, fields in listed if not (isinstance(fields, dict) and fields.get("improper"))]
+        proper = [(at, one) for at, one in listed if not (isinstance(one, dict) and one.get("improper") is True)]
         # An entry's number in its file is part of its name.
         stem = _stem(path).lower()
         read_entries(path, ((at, (f"evouna-{stem}-{at.strip('[]')}", fields)) for at, fields in proper), answers)
@@ -270,7 +275,9 @@ def read_evouna(paths: Sequence[Path]) -> PublishedSet:
 
 def _judged(fields: dict[str, Any], system: str) -> tuple[str, bool | None]:
     """A system's answer, and people's verdict on it: right, wrong, or none."""
-    text, verdict = fields.get(f"answer_{system}"), fields[f"judge_{system}"]
+    if f"answer_{system}" not in fields:
+        raise ValueError(f"answer_{system} is missing")
+    text, verdict = fields[f"answer_{system}"], fields[f"judge_{system}"]
     if not isinstance(text, str | None):
         raise ValueError(f"answer_{system} is no text")
     if verdict == "nan" or (isinstance(verdict, float) and math.isnan(verdict)):

@@ -117,7 +117,7 @@ def test_verdicts_on_claims_make_a_level(must: list[str], nice: list[str], level
 
 
 def test_morqas_overall_metric_becomes_the_level(read) -> None:
-    rows = [MORQA, {**MORQA, "metric": "completeness", "value": "1.0"}, {**MORQA, "rater_id": "r2", "value": "1"}]
+    rows = [MORQA, {**MORQA, "metric": "completeness", "value": "1.0"}, {**MORQA, "rater_id": "r2", "value": "1.00"}]
     made = read("morqa", "morqa.csv", *rows)
     assert [(score.rater, score.score) for score in made.scores] == [("r1", 3), ("r2", 5)]
     assert [(item.item, item.verdict) for item in made.items] == [("completeness", "met")]
@@ -349,6 +349,10 @@ def test_what_is_wrong_in_an_archive_is_named_with_its_place(medquad, tmp_path: 
 # --- What is wrong ---------------------------------------------------------------------------------------------------
 
 WITHOUT_BEST = {name: value for name, value in halluqa().items() if not name.startswith("Best")}
+WITHOUT_ANSWER = {name: value for name, value in evouna("a").items() if name != "answer_fid"}
+WITHOUT_SYSTEM = {"question": "a", "golden_answer": "b", "improper": False}
+WITHOUT_IMPROPER = {name: value for name, value in evouna("a").items() if name != "improper"}
+BLANK = "[0]: Best_Answer1 is empty or no text; give its text, or remove the field"
 WITHOUT_METRIC = {name: value for name, value in MORQA.items() if name != "metric"}
 BAD_SCORE = (
     "question 7: answer 7_Answer1 needs AnswerText, a ReferenceScore of 1 to 4, and a number as SystemRank; it has"
@@ -356,28 +360,44 @@ BAD_SCORE = (
 NO_CONVERSATION = "line 1: prompt: a conversation is expected between"
 LEGS = consultation("third", turns=TURNS.replace("头疼", "腿疼"))
 PROBLEMS: list[tuple[str, str, list[Any], str]] = [
-    ("healthbench", "h.jsonl", [{**CONVERSATION, "rubrics": []}], "line 1: rubrics: List should have at least 1"),
-    ("healthbench", "h.jsonl", [{**CONVERSATION, "prompt": "text"}], "line 1: prompt: Input should be a valid list"),
+    ("healthbench", "h.jsonl", [{**CONVERSATION, "rubrics": []}], "line 1: rubrics is empty"),
+    ("healthbench", "h.jsonl", [{**CONVERSATION, "prompt": "text"}], "line 1: prompt: a list is expected (found"),
     ("healthbench-meta", "m.jsonl", [{**META, "binary_labels": [True]}], "line 1: binary_labels and anonymized"),
-    ("healthbench-meta", "m.jsonl", [{**META, "binary_labels": [1, 0]}], "line 1: binary_labels.0: Input should be"),
+    (
+        "healthbench-meta",
+        "m.jsonl",
+        [{**META, "binary_labels": [1, 0]}],
+        "line 1: binary_labels.0: true or false is",
+    ),
     ("kqa", "k.csv", [kqa(label="Yes")], "row 2: label_0 is 'Yes'; one of entailment, neutral, contradiction is exp"),
     ("kqa", "k.csv", [kqa(category_x="Maybe")], "row 2: category_x is 'Maybe'; one of must_have, nice_to_have is"),
     ("kqa", "k.csv", [kqa(), kqa("Rest", answer="Other.")], "row 3: gpt's answer to kqa-1 has another text"),
     ("kqa", "k.csv", [kqa("")], "row 2: claim: the cell is empty"),
     ("kqa", "k.csv", [kqa(), kqa()], "row 3: kqa-1 / gpt / 0 / physician-0 / Drink water occurs twice; remove one"),
-    ("morqa", "m.csv", [{**MORQA, "value": "2"}], "row 2: value is '2'; one of 0, "),
+    ("morqa", "m.csv", [{**MORQA, "value": "2"}], "row 2: value is '2'; 0, 0.5 or 1 is expected"),
     ("morqa", "m.csv", [{**MORQA, "lang": "fr"}], "row 2: lang is 'fr'; one of en, zh is expected"),
     ("morqa", "m.csv", [MORQA, MORQA], "row 3: woundcare-7-zh / gpt / 0 / r1 occurs twice"),
     ("oncqa", "o.csv", [{**ONCQA, "q3": "Fine"}], "row 2: q3 is 'Fine'; one of acceptable, "),
-    ("halluqa", "m.json", [halluqa(wrong="yes")], "[0]: is_hallucination."),
+    (
+        "halluqa",
+        "m.json",
+        [halluqa(wrong="yes")],
+        '[0]: is_hallucination is "yes"; true, false or Invalid_Judge',
+    ),
     ("halluqa", "m.json", [halluqa(), halluqa()], "[1]: halluqa-1 / m / 0 / gpt-4 / 1 occurs twice"),
-    ("halluqa", "m.json", [halluqa(question_id="x")], "[0]: question_id: Input should be a valid integer (found"),
+    ("halluqa", "m.json", [halluqa(question_id="x")], "[0]: question_id: a whole number is expected (found"),
     ("halluqa", "m.json", [WITHOUT_BEST], "[0]: no Best_Answer1 to Best_Answer4; at least one right answer is needed"),
-    ("halluqa", "m.json", ["text"], "[0]: Input should be a valid dictionary"),
+    ("halluqa", "m.json", ["text"], "[0]: an object with named fields is expected (found"),
     ("evouna", "N.json", [evouna("a", "yes")], "[0]: judge_fid is 'yes'; true, false or null is expected"),
-    ("evouna", "N.json", [evouna(" ")], "[0]: question: String should have at least 1 character"),
-    ("evouna", "N.json", [{"question": "a", "golden_answer": "b"}], "[0]: no field judge_SYSTEM; at least one system"),
+    ("evouna", "N.json", [evouna(" ")], "[0]: question is empty"),
+    ("evouna", "N.json", [WITHOUT_SYSTEM], "[0]: no field judge_SYSTEM; at least one system"),
     ("evouna", "N.json", [evouna("d", answer_fid=3)], "[0]: answer_fid is no text"),
+    ("halluqa", "m.json", [halluqa(Best_Answer1="  ")], BLANK),
+    ("halluqa", "m.json", [halluqa(Best_Answer1=7)], BLANK),
+    ("evouna", "N.json", [WITHOUT_ANSWER], "[0]: answer_fid is missing"),
+    ("evouna", "N.json", [WITHOUT_IMPROPER], "[0]: improper is missing"),
+    ("evouna", "N.json", [evouna("d", improper="false")], "[0]: improper: true or false is expected"),
+    ("disc-medllm", "a.jsonl", [consultation(id=None)], "line 1: id: a text is expected (found null)"),
     ("disc-medllm", "a.jsonl", [consultation(accuracy=6)], "line 1: scores: no line 'Accuracy: N' with N from 1 to 5"),
     ("disc-medllm", "a.jsonl", [consultation(turns="doctor: 请休息。\n")], NO_CONVERSATION),
     ("disc-medllm", "a.jsonl", [consultation(turns="patient: 我头疼\ndoctor:\n")], NO_CONVERSATION),
