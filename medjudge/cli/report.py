@@ -33,7 +33,7 @@ class ReportOptions:
     html: Optional[Path] = option(None, "FILE", "The page. Default: report.html in the first run.")
     plots: Optional[Path] = option(None, "FOLDER", "Also write the plots, each as SVG and PNG.")
     since: Optional[Path] = option(None, "RUN", "An earlier run: the page says what changed since then.")
-    language: options.PageLanguage = "en"
+    lang: options.PageLanguage = "en"
     format: Optional[Literal["csv", "latex", "markdown"]] = option(
         None, "csv|latex|markdown", "Write no page, only tables in the paper's layout.", _TABLES
     )
@@ -70,7 +70,7 @@ def report(options: ReportOptions) -> None:
         judge=options.judge,
         html=html,
         plots=options.plots,
-        language=options.language,
+        language=options.lang,
         since=options.since,
     )
     _print_report(written, options.as_json)

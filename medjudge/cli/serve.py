@@ -15,7 +15,7 @@ class ServeOptions(Address):
     """The options of `medjudge serve`."""
 
     runs: Path = argument(REQUIRED, "RUNS", "Folder that holds run folders.")
-    language: options.PageLanguage = "en"
+    lang: options.PageLanguage = "en"
     port: int = option(8765, "N", "0 uses a free port.", min=0, max=65535)
     as_json: options.AsJson = False
 
@@ -29,7 +29,7 @@ def serve(options: ServeOptions) -> None:
     from medjudge.cli.output import print_json
     from medjudge.workflows.serve_site import open_run_pages
 
-    pages = open_run_pages(options.runs, network=options.network(options.port), language=options.language)
+    pages = open_run_pages(options.runs, network=options.network(options.port), language=options.lang)
     if options.as_json:
         print_json({"address": pages.listener.address, "runs": pages.runs})
     else:

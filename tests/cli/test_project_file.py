@@ -143,7 +143,7 @@ def test_a_wrong_file_is_one_line(entries: dict, message: str, medjudge: Callabl
 
 
 def test_report_shows_what_it_takes_as_it_is_typed(medjudge: Callable, project: Callable) -> None:
-    project(report={"language": "zh"})
+    project(report={"lang": "zh"})
     assert medjudge("report").stderr.startswith("medjudge.yaml: runs/sample --lang zh\n")
     project(report={"runs": 5})
     refused(medjudge("report"), "Invalid value for 'RUN'")
