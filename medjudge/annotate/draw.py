@@ -20,7 +20,7 @@ from medjudge.text.checklist_items import items_of
 
 
 class _Candidate(NamedTuple):
-    """What a rater can be given: `kind` is the model, or the two that are compared."""
+    """Work for a rater: `kind` is the model, or the two that are compared."""
 
     item: Item | Pair
     category: str

@@ -1,4 +1,4 @@
-"""What the pages show. All texts are shown as text, and neither models nor judges' scores appear in it."""
+"""The contents of the pages. All texts are shown as text, and neither models nor judges' scores appear in it."""
 
 import re
 from collections.abc import Hashable, Mapping, Sequence

@@ -77,7 +77,7 @@ class Task:
         return ("preferred",) if self.name == "pairs" else ("verdict",)
 
     def form(self, unit: Unit) -> list[tuple[str, int, str]]:
-        """What is chosen on the page of a unit: the field of the page's form, the row, and the field of the record."""
+        """The choices on the page of a unit: the field of the page's form, the row, and the field of the record."""
         fields = self.fields(unit.by_dimensions)
         if self.name == "items":
             return [(f"item-{row}", row, fields[0]) for row in range(len(unit.points))]

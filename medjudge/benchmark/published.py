@@ -142,7 +142,7 @@ def _add_each(problems: Problems, entries: Iterable[tuple[str, Any]], add: Calla
 
 
 def _in_words(error: ValidationError) -> str:
-    """What is wrong with the first three fields that are."""
+    """The problems of the first three wrong fields, in plain words."""
     said: dict[str, str] = {}
     for each in error.errors():
         kind, found = each["type"], clipped(each["input"])

@@ -42,11 +42,11 @@ class ScoredAnswers(NamedTuple):
     scheme: Scheme = LLMEVAL_MED
 
     def of_questions(self, ids: Collection[str]) -> "ScoredAnswers":
-        """What belongs to these questions."""
+        """Everything of these questions, and any score of a question that is not here, which is refused later."""
         return self.without({question.id for question in self.questions}.difference(ids))
 
     def without(self, ids: Collection[str]) -> "ScoredAnswers":
-        """What does not belong to these questions; a score of a question that is not here stays, to be refused."""
+        """Everything but what belongs to these questions."""
         return self._replace(
             questions=[question for question in self.questions if question.id not in ids],
             answers=[answer for answer in self.answers if answer.question_id not in ids],

@@ -9,7 +9,7 @@ from medjudge.text.grammar import grammar_of
 
 Asked = Literal["form", "length", "order"]
 ASKED: tuple[Asked, ...] = get_args(Asked)
-"""What a question may ask for."""
+"""The requests that a question may make of an answer's form."""
 
 
 class Filler(Texts):

@@ -94,7 +94,7 @@ def open_run(path: Path) -> Run:
 
 
 def list_run(path: Path) -> ListedRun | str:
-    """What the index shows of a run; the reason, where it cannot be read."""
+    """A run's row in the index, or the reason why it cannot be read."""
     try:
         run = read_contents(open_run(path))
         return ListedRun(

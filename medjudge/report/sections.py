@@ -156,7 +156,7 @@ def _stale(run: Contents, studies: Sequence[Study], words: Words) -> Markup | No
 
 
 def _hint(run: Contents, judge: str, words: Words, overlap: int) -> Markup:
-    """What to do with scores of answers that the judge scored.
+    """The next step where physicians scored answers that the judge scored.
 
     Args:
         overlap: How many of the questions with scores the judge was trained or tuned on.

@@ -241,8 +241,8 @@ def test_valid_rows_are_imported_and_the_others_can_be_fixed(run: Run, exported:
     }
     wrong = {cell_of(workbook, sheet, place, "F").value for sheet, place in (("MK", 0), ("MK", 1))}
     assert wrong == {9, "x"}
-    mended = fill(Path(mend), entered, to="mended.xlsx")
-    done = medjudge("annotate", "import", run.path, mended)
+    fixed = fill(Path(mend), entered, to="fixed.xlsx")
+    done = medjudge("annotate", "import", run.path, fixed)
     assert done.returncode == 0, done.stderr
     assert "4 scores imported" in done.stdout
     assert by_key(stored(run, "dr-a")) == by_key(expected(run, "dr-a", entered))

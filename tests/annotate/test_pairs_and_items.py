@@ -154,13 +154,13 @@ def test_accept_valid_imports_the_others_and_the_fixed_form_comes_again(planned:
     done = medjudge("annotate", planned.name, "import", planned.run, planned.form, "--accept-valid")
     assert done.returncode == 1, done.stderr
     assert f"{count - 1} verdicts imported, 0 imported before" in done.stdout
-    mended = planned.form.with_stem("dr-a-to-fix")
-    assert f"1 problem; to fix: {mended}" in done.stdout
-    book = load_workbook(mended)
+    fixed = planned.form.with_stem("dr-a-to-fix")
+    assert f"1 problem; to fix: {fixed}" in done.stdout
+    book = load_workbook(fixed)
     (wrong,) = [cell for row in book[str(planned.task.sheet)].iter_rows() for cell in row if cell.value == "perhaps"]
     wrong.value = good
-    book.save(mended)
-    again = medjudge("annotate", planned.name, "import", planned.run, mended)
+    book.save(fixed)
+    again = medjudge("annotate", planned.name, "import", planned.run, fixed)
     assert again.returncode == 0, again.stderr
     assert f"1 verdict imported, {of_first - 1} imported before" in again.stdout  # the item's other rows are shown
     assert "without a verdict yet" not in again.stdout
