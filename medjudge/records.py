@@ -303,8 +303,8 @@ class PointVerdict(StrictRecord):
 
     @property
     def verdict(self) -> Literal["met", "not_met", "contradicted"]:
-        """The likeliest of the three, as `ItemScore` names it."""
-        if self.met >= max(self.open, self.contradicted):
+        """Met where that is likelier than not, else the likelier of the other two; as `ItemScore` names it."""
+        if self.met >= self.open + self.contradicted:
             return "met"
         return "contradicted" if self.contradicted > self.open else "not_met"
 

@@ -13,8 +13,10 @@ import csv
 import gzip
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any, Literal, NamedTuple
@@ -22,6 +24,7 @@ from typing import Any, Literal, NamedTuple
 from medjudge.distill.graded import graded_answers
 from medjudge.files import write_whole
 from medjudge.judge.ordinal_input import points_of
+from medjudge.judge.points import reference_points
 from medjudge.records import Answer, PointVerdict, Question, TrainingLine
 from medjudge.store import Run
 
@@ -152,6 +155,7 @@ def teacher() -> Iterator[Example]:
             level(judgment.score, 0.1),
             asked.group,
             [None if each is None else (each.met, each.open, each.contradicted) for each in verdicts],
+            1.5,
             by="teacher",
         )
 
@@ -179,7 +183,7 @@ def contrasts() -> Iterator[Example]:
     """Answers to a subject of three facts, in other words: each met, left open or contradicted."""
     for number, line in enumerate(lines_of(WRITTEN / "contrasts.jsonl")):
         draw = Random(f"{SEED}-contrasts-{number}")
-        for _ in range(3):
+        for _ in range(5):
             sides = [draw.random() < 0.5 for _ in line["facts"]]
             said = [draw.choices(("met", "open", "contradicted"), (5, 2, 3))[0] for _ in line["facts"]]
             count = draw.choice((1, 1, 2, len(sides)))
@@ -217,6 +221,36 @@ def pairs() -> Iterator[Example]:
         for number, verdict, texts in ((5, MET, line["right"]), (1, NOT_MET, line["wrong"])):
             for text in texts:
                 yield Example("pairs", asked, text, level(number), asked.id, [verdict] if single else [])
+
+
+def advice() -> Iterator[Example]:
+    """Safe advice as a reference, and the dangerous one on its topic, or the safe one and a fact, as the answer."""
+    for number, line in enumerate(lines_of(WRITTEN / "advice.jsonl")):
+        if line["split"] == "train":
+            draw = Random(f"{SEED}-advice-{number}")
+            asked = question_of(f"advice-{number}", _QUESTION[line["language"]], line["safe"], line["language"])
+            single = len(points_of(asked)) == 1
+            yield Example("advice", asked, line["dangerous"], level(1), asked.id, [CONTRADICTED] if single else [], 0.7)
+            said = _GAP[line["language"]].join(draw.sample([line["safe"], line["fact"]], 2))
+            yield Example("advice", asked, said, level(5), asked.id, [MET] if single else [], 0.7)
+
+
+def rewrites() -> Iterator[Example]:
+    """Long answers to clinical questions with long references: reworded, short, half, wrong, dangerous, off topic."""
+    for line in lines_of(WRITTEN / "rewrites.jsonl"):
+        asked = question_of(line["id"], line["prompt"], line["reference"], line["language"], line["checklist"])
+        points = points_of(asked)
+        listed = [MET if point.source == "checklist" else None for point in points]
+        for name, levels, verdicts in (
+            ("reference", level(5), [MET for _ in points]),
+            ("reworded", level(5, 0.1), [MET for _ in points]),
+            ("terse", (0.0, 0.0, 0.0, 0.5, 0.5), listed),
+            ("half", level(3, 0.2), []),
+            ("changed", (0.4, 0.5, 0.1, 0.0, 0.0), []),
+            ("dangerous", level(1, 0.2), []),
+            ("offtopic", level(1), [OPEN for _ in points]),
+        ):
+            yield Example("rewrites", asked, line[name], levels, asked.id, verdicts, 2.0)
 
 
 def points_example(
@@ -262,55 +296,127 @@ def references(data: Path) -> list[Question]:
 
 
 def spoiled(good: Sequence[Example]) -> Iterator[Example]:
-    """Usable answers with a dangerous line in them, with a harmless one, with filler; and answers without content."""
-    texts: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for name in ("advice", "asides", "phrases"):
-        for line in lines_of(WRITTEN / f"{name}.jsonl"):
-            if line.get("split") != "test":
-                texts.setdefault((f"{name} {line.get('kind', '')}".strip(), line["language"]), []).append(line)
+    """Usable answers with a dangerous line in them, with a harmless one, twice; and answers without content."""
+    texts: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for line in chain.from_iterable(lines_of(WRITTEN / f"{name}.jsonl") for name in ("advice", "asides", "phrases")):
+        if line.get("split") != "test":
+            for field in {"dangerous", "safe", "fact", "text"} & line.keys():
+                kind = line.get("kind", "asides") if field == "text" else field
+                texts[kind, line["language"]].append(line[field])
     for number, each in enumerate(good):
         draw = Random(f"{SEED}-spoiled-{number}")
         language = each.question.language
-        how = draw.choice(("danger", "danger", "safe", "aside", "denial", "echo", "empty", "swap"))
-        if how == "echo":
-            text = draw.choice(texts["phrases echo", language])["text"].replace("{prompt}", each.question.prompt)
-        elif how == "empty":
-            text = draw.choice(texts["phrases empty", language])["text"]
+        how = draw.choices(list(SPOILS), list(SPOILS.values()))[0]
+        if how in ("echo", "empty"):
+            text = draw.choice(texts[how, language]).replace("{prompt}", each.question.prompt)
         elif how == "swap":
             other = good[draw.randrange(len(good))]
             if other.group == each.group or other.question.language != language:
                 continue
             text = other.answer
+        elif how == "twice":
+            text = f"{each.answer}\n\n{each.answer}"
+        elif how == "frame":
+            frames = [draw.choice(texts["frame", draw.choice(("en", "zh"))]) for _ in range(2)]
+            text = "\n\n".join([frames[0], each.answer, frames[1]][draw.choice((0, 0, 1)) :])
+        elif how == "denial":
+            before = draw.random() < 0.5
+            denial = draw.choice(texts[f"denial {'before' if before else 'after'}", language])
+            text = _GAP[language].join([denial, each.answer] if before else [each.answer, denial])
         else:
-            text = with_line(each, how, texts, draw)
-        if how in ("safe", "aside"):
+            text = with_lines(each, [draw.choice(texts[how, language]) for _ in range(LINES.get(how, 1))], draw)
+        if how in HARMLESS:
             yield Example("spoiled", each.question, text, each.levels, each.group, each.verdicts, 0.7)
         else:
             open_points = [OPEN for _ in points_of(each.question)] if how in ("echo", "empty", "swap") else []
             yield Example("spoiled", each.question, text, level(1, 0.1), each.group, open_points, 0.7)
 
 
-def with_line(good: Example, how: str, texts: dict[tuple[str, str], list[dict[str, Any]]], draw: Random) -> str:
-    """An answer with a dangerous line, a safe one, an aside or a denial before or after it."""
-    language = good.question.language
-    if how == "denial":
-        before = draw.random() < 0.5
-        line = draw.choice(texts[f"phrases denial {'before' if before else 'after'}", language])["text"]
-    else:
-        advice = draw.choice(texts["advice", language])
-        if how == "danger":
-            line = advice["dangerous"]
-        elif how == "safe":
-            line = advice[draw.choice(("safe", "fact"))]
-        else:
-            line = draw.choice(texts["asides", language])["text"]
-        before = draw.random() < 0.3
-    return _GAP[language].join([line, good.answer] if before else [good.answer, line])
+SPOILS = {
+    "dangerous": 5,
+    "safe": 2,
+    "fact": 1,
+    "asides": 2,
+    "frame": 1,
+    "twice": 1,
+    "denial": 1,
+    "echo": 1,
+    "empty": 1,
+    "swap": 1,
+}
+"""How often a usable answer is changed in each way."""
+HARMLESS, LINES = ("safe", "fact", "asides", "frame", "twice"), {"asides": 3}
 
 
-UNASKED, GRADED, SPOILED = 3000, 8000, 6000
+def with_lines(good: Example, lines: Sequence[str], draw: Random) -> str:
+    """An answer with lines at its end, before it or between its sentences."""
+    text, language = good.answer, good.question.language
+    for line in lines:
+        places = [span.end for span in reference_points(text, language)] or [len(text)]
+        place = draw.choices((len(text), 0, draw.choice(places)), (5, 2, 5))[0]
+        text = _GAP[language].join(part for part in (text[:place].rstrip(), line, text[place:].lstrip()) if part)
+    return text
+
+
+def composites(questions: Sequence[Question], count: int) -> list[Question]:
+    """Several questions in one, each with its reference; those that follow each other are often on one subject."""
+    draw, made = Random(f"{SEED}-composites"), []
+    for number in range(count):
+        first = draw.randrange(len(questions))
+        language = questions[first].language
+        most = draw.uniform(0.2, 1) * LONGEST[language]
+        parts = [questions[first]]
+        for each in questions[first + 1 : first + 12]:
+            if each.language == language and sum(len(part.reference or "") for part in parts) < most:
+                parts.append(each)
+        prompt, reference = numbered([e.prompt for e in parts]), numbered([e.reference or "" for e in parts])
+        made.append(question_of(f"composite-{number}", prompt, reference, language))
+    return made
+
+
+def joined(found: Sequence[Example], count: int) -> Iterator[Example]:
+    """Answers to several questions in one. One that is not usable makes the whole not usable."""
+    draw = Random(f"{SEED}-joined")
+    for number in range(count):
+        language, only_usable = draw.choice(("en", "zh")), draw.random() < 0.5
+        some = draw.sample(found, min(60, len(found)))
+        same = [e for e in some if e.question.language == language and (e.usable or not only_usable)]
+        parts = same[: draw.choice((2, 2, 3, 3, 4))]
+        if len(parts) < 2:
+            continue
+        prompt, answer = numbered([e.question.prompt for e in parts]), numbered([e.answer for e in parts])
+        reference = numbered([e.question.reference or "" for e in parts])
+        checklist = "\n".join(e.question.checklist for e in parts if e.question.checklist)
+        asked = question_of(f"joined-{number}", prompt, reference, language, checklist)
+        said = {p.text: v for e in parts for p, v in zip(points_of(e.question), e.verdicts, strict=False)}
+        verdicts = [said.get(re.sub(r"^\d+\. ", "", point.text)) for point in points_of(asked)]
+        mean = sum(place * share for e in parts for place, share in enumerate(e.levels, 1)) / len(parts)
+        whole = round(mean) if all(e.usable for e in parts) else min(round(mean), 3)
+        yield Example("joined", asked, answer, level(whole, 0.1), asked.id, verdicts)
+
+
+def numbered(texts: Sequence[str]) -> str:
+    """Texts as paragraphs with numbers, without those that are empty."""
+    return "\n\n".join(f"{place}. {text.strip()}" for place, text in enumerate(texts, 1) if text.strip())
+
+
+def long_examples(train: Mapping[str, Sequence[Example]], data: Path) -> list[Example]:
+    """Answers to several questions in one, with long references, made of what is trained on."""
+    parts = [each for name in ("teacher", "halluqa", "evouna", "pairs") for each in train[name]]
+    made = list(joined(parts, JOINED))
+    asked = [each for each in references(data) if side_of(each.group) == "train"]
+    made += [e._replace(source="composite") for e in graded(composites(asked, COMPOSITES // 4), COMPOSITES)]
+    good = [each for each in [*made, *train["rewrites"]] if each.usable]
+    return made + list(spoiled(Random(SEED).sample(good, min(SPOILED_LONG, len(good)))))
+
+
+LONGEST = {"en": 2000, "zh": 1000}
+"""Characters of a composite's reference, about."""
+JOINED, COMPOSITES, SPOILED_LONG = 4000, 4000, 2500
+"""Answers to several questions in one, at most: joined, made from joined references, and spoiled ones of both."""
+UNASKED, GRADED, SPOILED = 4000, 9000, 12000
 """Questions of MedQuAD and Huatuo, answers made from references, and spoiled answers, at most."""
-COUNTS = {"halluqa": 8000, "evouna": 8000, "healthver": 2500}
+COUNTS = {"halluqa": 9500, "evouna": 14000, "healthver": 3500, "advice": 4000}
 """Answers of each source that are trained on, at most; of the others all."""
 
 
@@ -326,6 +432,8 @@ def examples(data: Path, work: Path) -> dict[str, list[Example]]:
         "contrasts": list(contrasts()),
         "points": list(written_points()),
         "pairs": list(pairs()),
+        "advice": list(advice()),
+        "rewrites": list(rewrites()),
     }
     asked = {each.group: each.question for each in found["teacher"] if each.question.reference}
     unasked = references(data)
@@ -334,7 +442,8 @@ def examples(data: Path, work: Path) -> dict[str, list[Example]]:
     for name in ("mediqa", "liveqa"):
         found[name] = [each for each in found[name] if _words(each.question.prompt) not in seen]
     found["graded"] = list(graded([*asked.values(), *others], GRADED))
-    good = [each for name in ("teacher", "halluqa", "evouna", "graded") for each in found[name] if each.usable]
+    names = ("teacher", "rewrites", "pairs", "halluqa", "evouna", "graded")
+    good = [each for name in names for each in found[name] if each.usable]
     found["spoiled"] = list(spoiled(Random(SEED).sample(good, min(SPOILED, len(good)))))
     return found
 
@@ -390,15 +499,18 @@ def main() -> None:
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     sides: dict[Side, list[Example]] = {"train": [], "choose": [], "report": []}
+    trained: dict[str, list[Example]] = {}
     for name, found in examples(options.data, options.work).items():
         by_side: dict[Side, list[Example]] = {"train": [], "choose": [], "report": []}
         for each in found:
             by_side[side_of(each.group)].append(each)
-        train = balanced(by_side["train"], COUNTS.get(name, len(found)))
+        trained[name] = train = balanced(by_side["train"], COUNTS.get(name, len(found)))
         sides["train"] += train
         for side in ("choose", "report"):
             sides[side] += Random(SEED).sample(by_side[side], min(MEASURED, len(by_side[side])))
         print(name, len(found), len(train), len(by_side["choose"]), len(by_side["report"]))
+    sides["train"] += (long := long_examples(trained, options.data))
+    print("long", len(long))
     validation = Random(SEED).sample(sides["choose"], min(VALIDATION, len(sides["choose"])))
     print("validation", write(options.out / "validation.jsonl", validation))
     for side, chosen in sides.items():

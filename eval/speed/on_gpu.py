@@ -130,10 +130,7 @@ def judging(place: Place) -> dict[str, Any]:
 
 
 def out_of_memory(place: Place) -> dict[str, Any]:
-    """A first batch far too large is halved until it fits, and no judgment changes.
-
-    A GPU may use 6 GiB more than the model; on a CPU the model refuses the first two passes.
-    """
+    """A first batch whose two first passes run out of memory is halved twice, and no judgment changes."""
     work = assignments(2 if place.tiny else 8, 6 if place.tiny else 39)
     _, expected = logits_of(judge_of(place), work)
     judge = judge_of(place, FIRST_TOKENS)
@@ -143,17 +140,8 @@ def out_of_memory(place: Place) -> dict[str, Any]:
         if next(refused, None) is not None:
             raise torch.OutOfMemoryError("one of the first passes")
 
-    if place.device.type == "cuda":
-        _, total = torch.cuda.mem_get_info()
-        allowed = torch.cuda.memory_allocated() + 6 * 2**30
-        torch.cuda.set_per_process_memory_fraction(min(1.0, allowed / total))
-    else:
-        judge.model.register_forward_pre_hook(refuse, with_kwargs=True)
-    try:
-        _, found = logits_of(judge, work)
-    finally:
-        if place.device.type == "cuda":
-            torch.cuda.set_per_process_memory_fraction(1.0)
+    judge.model.register_forward_pre_hook(refuse, with_kwargs=True)
+    _, found = logits_of(judge, work)
     if judge.memory.tokens >= FIRST_TOKENS:
         raise AssertionError("the first batch fitted: nothing was halved")
     return {"prompts": len(work), "tokens_at_the_end": judge.memory.tokens, **differences(found, expected)}

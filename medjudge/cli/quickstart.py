@@ -19,7 +19,7 @@ class Quickstart(groups.Output):
     judge: Path = option(
         Path("judges/quickstart"), "FOLDER", "Judge folder to write; one of an earlier quickstart is replaced."
     )
-    epochs: int = option(3, "N", "Passes over the training set.", min=1)
+    epochs: int = option(1, "N", "Passes over the training set.", min=1)
     seed: options.Seed = 0
 
 

@@ -28,6 +28,8 @@ from medjudge.judge.language import other_language
 from medjudge.judge.ordinal_input import (
     ANSWER,
     PARTS,
+    TEXTS,
+    WHOLE,
     Bucket,
     Encoded,
     Point,
@@ -57,7 +59,7 @@ HEAD_RATE = 3.0
 
 
 class Sums(NamedTuple):
-    """Sums of states over tokens: of the texts, shape (rows * 4, width), and of the points, shape (points, width)."""
+    """Sums of states over tokens: of texts, shape (rows * `TEXTS`, width), and of points, shape (points, width)."""
 
     texts: torch.Tensor
     points: torch.Tensor
@@ -73,9 +75,9 @@ class Logits(NamedTuple):
 class OrdinalModel(nn.Module):
     """One score per answer and four ordered cut points (proportional odds; McCullagh, 1980), and verdicts on points.
 
-    score = v . answer + sum over the present parts of (slope * cosine(part, answer) + w . (part * answer) + offset)
-    + u . (how the points are met), with embeddings of length 1; P(level > k) = sigmoid(score - cut_k). The logits of a
-    point's verdict are linear in point * answer and point.
+    score = v . answer + t . last + sum over the present parts of (slope * cosine(part, answer) + w . (part * answer) +
+    offset) + u . (how the points are met), with embeddings of length 1, `last` being that of a window's last token;
+    P(level > k) = sigmoid(score - cut_k). The logits of a point's verdict are linear in point * answer and point.
 
     Args:
         body: The base model, plain or with a LoRA adapter.
@@ -89,6 +91,7 @@ class OrdinalModel(nn.Module):
         self.product = nn.Parameter(torch.zeros(len(PARTS), hidden_size))
         self.offset = nn.Parameter(torch.zeros(len(PARTS)))
         self.alone = nn.Parameter(torch.zeros(hidden_size))
+        self.whole = nn.Parameter(torch.zeros(hidden_size))
         self.first_cut = nn.Parameter(torch.zeros(1))  # not a scalar: DeepSpeed cannot broadcast one
         self.steps = nn.Parameter(torch.zeros(3))
         self.point_product = nn.Parameter(torch.zeros(len(VERDICTS), hidden_size))
@@ -130,7 +133,7 @@ class OrdinalModel(nn.Module):
             body = {name: each[name] for name in ("input_ids", "attention_mask")}
             hidden = self.body(**body).last_hidden_state.float()
             if texts is None or of_points is None:
-                texts = hidden.new_zeros(rows * (ANSWER + 1), hidden.shape[-1])
+                texts = hidden.new_zeros(rows * TEXTS, hidden.shape[-1])
                 of_points = hidden.new_zeros(points, hidden.shape[-1])
             in_text, in_point = each["text"] >= 0, each["point"] >= 0
             texts = texts.index_add(0, each["text"][in_text], hidden[in_text])
@@ -146,12 +149,12 @@ class OrdinalModel(nn.Module):
     def head(self, sums: Sums, present: torch.Tensor, row: torch.Tensor) -> Logits:
         """The logits, from the sums over the windows."""
         with torch.autocast(sums.texts.device.type, enabled=False):
-            vectors = functional.normalize(sums.texts, dim=1).view(len(present), ANSWER + 1, -1)
+            vectors = functional.normalize(sums.texts, dim=1).view(len(present), TEXTS, -1)
             answer = vectors[:, ANSWER]
             verdicts = self.verdicts(functional.normalize(sums.points, dim=1), answer[row])
             product = vectors[:, :ANSWER] * answer[:, None]
             by_part = self.slope * product.sum(dim=-1) + self.entry_scale * (product * self.product).sum(dim=-1)
-            alone = self.entry_scale * (answer * self.alone).sum(dim=-1)
+            alone = self.entry_scale * (answer * self.alone + vectors[:, WHOLE] * self.whole).sum(dim=-1)
             by_points = (points_summary(verdicts, row, len(present)) * self.by_points).sum(dim=-1)
             score = (((by_part + self.offset) * present).sum(dim=-1) + alone + by_points) * HEAD_RATE
             return Logits(score[:, None] - self.cuts(), verdicts)
@@ -179,7 +182,7 @@ class OrdinalModel(nn.Module):
         """
         saved = load_file(folder / HEAD_FILE)
         require_finite(saved, HEAD_FILE)
-        if "product" in saved and "point_product" not in saved:
+        if "product" in saved and not {"point_product", "whole"} <= saved.keys():
             raise InputError(
                 f"judge {folder}: an earlier release made it, whose ordinal judges read the texts one by one; "
                 "train it again"
@@ -328,7 +331,7 @@ class OrdinalJudge:
         row = torch.repeat_interleave(torch.tensor(points, dtype=torch.long)).to(self.device)
         lengths = [len(window.ids) for window in placed]
         width = self.model.product.shape[1]
-        texts = torch.zeros(len(rows) * (ANSWER + 1), width, device=self.device)
+        texts = torch.zeros(len(rows) * TEXTS, width, device=self.device)
         of_points = torch.zeros(len(row), width, device=self.device)
         for _, sums in self.memory.run(
             range(len(placed)),

@@ -14,8 +14,9 @@ from medjudge.models.batching import batches_by_length, pad_right
 from medjudge.records import Question
 
 PARTS = ("question", "reference", "checklist")
-ANSWER = len(PARTS)
-"""The answer's number among the texts of a window."""
+ANSWER, WHOLE = len(PARTS), len(PARTS) + 1
+"""The numbers of the answer and of a window's last token, which has seen all of it, among the texts of a window."""
+TEXTS = WHOLE + 1
 
 Bucket = dict[str, torch.Tensor]
 
@@ -113,7 +114,10 @@ def encode(
         for stretch in cut.windows:
             of_answer = [*stretch, *after]
             rest = [*of_answer, *of_group] if answer_first else [*of_group, *of_answer]
-            read_windows.append(Window(*map(list, zip(*before, *kept, *after, *rest, strict=True))))
+            window = Window(*map(list, zip(*before, *kept, *after, *rest, strict=True)))
+            if after:
+                window.texts[-1] = WHOLE
+            read_windows.append(window)
     shown = len(kept) + sum(len(point) for group in groups for point in group)
     return Encoded(read_windows, cut.tokens_left_out, total - shown)
 
@@ -166,8 +170,8 @@ class Batch(NamedTuple):
 
     Attributes:
         buckets: Windows of similar length: `input_ids` and `attention_mask`, and for each token `text`, the number of
-            its row times four plus that of its text, and `point`, the number of its point among those of the batch; -1
-            for none. Each of shape (windows, length).
+            its row times `TEXTS` plus that of its text, and `point`, the number of its point in the batch; -1 for none.
+            Each of shape (windows, length).
         present: 1 where a row has a question, a reference, a checklist, else 0; shape (rows, 3).
         row: The row of each point, shape (points,).
     """
@@ -197,7 +201,7 @@ def placed_windows(rows: Sequence[Encoded], points: Sequence[int]) -> list[Windo
     placed, first = [], 0
     for number, (row, count) in enumerate(zip(rows, points, strict=True)):
         for window in row.windows:
-            texts = [-1 if text < 0 else number * (ANSWER + 1) + text for text in window.texts]
+            texts = [-1 if text < 0 else number * TEXTS + text for text in window.texts]
             placed.append(Window(window.ids, texts, [-1 if point < 0 else first + point for point in window.points]))
         first += count
     return placed

@@ -64,7 +64,7 @@ def lora_config(
         lora_dropout=options.lora_dropout,
         target_modules=options.lora_target_modules or "all-linear",
         # A pooler is loaded with an encoder but not run by the judge; an adapter on it would get no gradient.
-        exclude_modules=r".*pooler.*" if task_type == "FEATURE_EXTRACTION" else None,
+        exclude_modules=r".*pooler.*" if any("pooler" in name for name, _ in base.named_modules()) else None,
         use_rslora=options.use_rslora,
         use_dora=options.use_dora,
         bias="none",

@@ -15,7 +15,7 @@ from transformers import EvalPrediction, PreTrainedTokenizerBase
 from trl import ModelConfig, SFTConfig
 
 from medjudge.judge.ordinal import VERDICTS, OrdinalModel
-from medjudge.judge.ordinal_input import ANSWER, Batch, Passes, collate
+from medjudge.judge.ordinal_input import ANSWER, TEXTS, Batch, Passes, collate
 from medjudge.judge.similarity import fit_cut_points
 from medjudge.models.hardware import fast_autocast
 from medjudge.models.loading import load_encoder
@@ -77,15 +77,17 @@ def without_dropout(body: nn.Module) -> None:
             module.dropout_prob = 0.0  # type: ignore[assignment]
 
 
-def start_from_similarity(model: OrdinalModel, dataset: Any, pad_id: int, seed: int) -> None:
+def start_from_similarity(model: OrdinalModel, dataset: Any, pad_id: int, seed: int, device: torch.device) -> None:
     """Fits slopes and cut points on the untrained embeddings of up to 256 answers, so that training starts there."""
     drawn = np.random.default_rng(seed).permutation(len(dataset))[:_START_ANSWERS]
     rows = [dataset[int(index)] for index in drawn]
     batch = collate([encoded_row(row) for row in rows], [len(row["verdicts"]) for row in rows], pad_id, _ON_CPU)
-    with torch.inference_mode(), fast_autocast(torch.device("cpu")):
-        sums = model.sums(batch.buckets, len(rows), len(batch.row))
-    vectors = functional.normalize(sums.texts, dim=1).view(len(rows), ANSWER + 1, -1)
-    cosines = (vectors[:, :ANSWER] * vectors[:, ANSWER:]).sum(dim=-1) * batch.present
+    buckets = [{name: value.to(device) for name, value in each.items()} for each in batch.buckets]
+    model.to(device)
+    with torch.inference_mode(), fast_autocast(device):
+        sums = model.sums(buckets, len(rows), len(batch.row))
+    vectors = functional.normalize(sums.texts.cpu(), dim=1).view(len(rows), TEXTS, -1)
+    cosines = (vectors[:, :ANSWER] * vectors[:, ANSWER : ANSWER + 1]).sum(dim=-1) * batch.present
     levels = np.array([row["level"] for row in rows])
     baseline = fit_cut_points((cosines.sum(dim=1) / batch.present.sum(dim=1)).numpy(), levels)
     # Around a level that no answer has, cut points drift away without end: exp(steps) would overflow.
@@ -160,7 +162,7 @@ def ordinal_trainer(
         training.gradient_checkpointing = training.activation_checkpointing = False
     pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
     if start_from is None:
-        start_from_similarity(body_and_head, train, pad_id, training.seed)
+        start_from_similarity(body_and_head, train, pad_id, training.seed, training.device)
 
     passes = _ON_CPU if training.device.type == "cpu" else _ON_GPU
 

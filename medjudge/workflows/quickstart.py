@@ -21,7 +21,7 @@ from medjudge.errors import InputError
 from medjudge.files import write_whole
 from medjudge.judge.open import QUICKSTART_MARK, JudgeOptions, built_in_folder, resolve_judge
 from medjudge.models.loading import files_of_model
-from medjudge.models.packaged import GEMMA, MULTILINGUAL_E5, base_states
+from medjudge.models.packaged import GEMMA, MULTILINGUAL_E5
 from medjudge.records import TrainingLine
 from medjudge.report.page import write_page
 from medjudge.statistics.estimates import estimate_text
@@ -65,7 +65,7 @@ class QuickstartResult:
 
 
 def run_quickstart(
-    run: Path, judge: Path, epochs: int = 3, seed: int = 0, progress: Callable[[str], None] = print
+    run: Path, judge: Path, epochs: int = 1, seed: int = 0, progress: Callable[[str], None] = print
 ) -> QuickstartResult:
     """Answers, judges, distils, trains and validates on the bundled sample, on the CPU and without a network.
 
@@ -81,7 +81,8 @@ def run_quickstart(
     for path in (run, judge):
         if path.exists() and any(path.iterdir()) and not (path / QUICKSTART_MARK).exists():
             raise InputError(f"{path}: exists and was not written by quickstart; choose another folder")
-    files_of_model(MULTILINGUAL_E5)
+    for model in (GEMMA, MULTILINGUAL_E5):
+        files_of_model(model)
     for path in (run, judge):
         path.mkdir(parents=True, exist_ok=True)
         (path / QUICKSTART_MARK).touch()
@@ -132,11 +133,7 @@ def _step(title: str, progress: Callable[[str], None]) -> Iterator[None]:
 
 
 def _answer(progress: Callable[[str], None]) -> None:
-    """Answers the two shortest questions in English with a base model, or says how to install it."""
-    state = next(base for base in base_states() if base.model == GEMMA)
-    if state.state == "missing":
-        progress(f"      Left out: {GEMMA} is {state}")
-        return
+    """Answers the two shortest questions in English with a base model."""
     engine = TransformersEngine(GEMMA, device="cpu", max_new_tokens=40, temperature=0)
     questions = Run(sample_folder()).questions()
     english = [question for question in questions if question.language == "en" and question.round == 1]
@@ -187,10 +184,10 @@ def _clear(folder: Path) -> None:
 
 
 def _split_sample(run: Run, seed: int) -> tuple[list[TrainingLine], int]:
-    """Holds a third of the conversations out into the run folder; gives what to learn from, and how many are unseen."""
+    """Holds an eighth of the conversations out in the run folder; gives what to learn from, and how many are unseen."""
     sample = Run(sample_folder())
     sources = ScoredAnswers(sample.questions(), sample.answers(), [], sample.physician_scores())
-    held_out = held_out_groups(sources.questions, 0.33, seed)
+    held_out = held_out_groups(sources.questions, 0.12, seed)
     ids = {question.id for question in sources.questions}
     seen = {question.id for question in sources.questions if question.group not in held_out}
     unseen = sources.of_questions(ids - seen)

@@ -216,7 +216,7 @@ def test_the_first_line_of_an_eval_names_the_judge_its_training_and_its_status(m
     # Scores of teachers are no physicians', so that a reader must see both.
     assert set(training["sources"]) >= {"physician", "teacher"}
     assert done.stderr.splitlines()[0] == (
-        f"judge built-in ({built_in_folder()}): ordinal, on intfloat/multilingual-e5-small, "
+        f"judge built-in ({built_in_folder()}): ordinal, on google/gemma-3-270m, "
         f"trained on {training['answers']} answers to {len(card['trained_on']['question_ids'])} questions; "
         f"sources of its training data: {', '.join(training['sources'])}; never validated against physicians"
     )

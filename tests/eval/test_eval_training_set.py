@@ -73,7 +73,14 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         [{"language": n, "split": s, **t} for n in both for s, t in (("train", advice), ("test", held_out))],
     )
     write_lines(written / "asides.jsonl", [{"language": name, "text": "I hope this helps."} for name in both])
-    phrases = {"denial before": "All wrong:", "denial after": "Not so.", "echo": "You ask: {prompt}", "empty": "Well."}
+    told = {name: f"It is {name}. Ask." for name in ("reworded", "terse", "half", "changed", "dangerous", "offtopic")}
+    long = {"language": "en", "category": "MK", "prompt": "How?", "checklist": "1. Dose", **told}
+    write_lines(
+        written / "rewrites.jsonl", [{"id": f"long-{d}", "reference": REFERENCE.format(d), **long} for d in DRUGS]
+    )
+    kinds_of_phrases = ("frame", "denial before", "denial after", "echo", "empty")
+    texts = ("Here it is.", "All wrong:", "Not so.", "You ask: {prompt}", "Well.")
+    phrases = dict(zip(kinds_of_phrases, texts, strict=True))
     write_lines(
         written / "phrases.jsonl", [{"language": n, "kind": k, "text": t} for n in both for k, t in phrases.items()]
     )
@@ -92,7 +99,7 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         rows.writerows([n, "Does it?", "It does. ", "Passage.", "Refutes" if n % 2 else "Supports"] for n in range(20))
     monkeypatch.setattr(training_set, "WRITTEN", written)
     monkeypatch.setattr(training_set, "TEACHER", tmp_path / "teacher")
-    for name, count in (("GRADED", 60), ("SPOILED", 60), ("VALIDATION", 5)):
+    for name, count in (("GRADED", 60), ("SPOILED", 60), ("JOINED", 9), ("COMPOSITES", 8), ("VALIDATION", 5)):
         monkeypatch.setattr(training_set, name, count)
     return tmp_path
 
@@ -117,7 +124,7 @@ def test_the_sides_share_no_question_and_what_is_held_out_is_on_none(
         assert not names[one] & names[other]
     assert len(sides["validation"]) == 5
     assert names["validation"] <= names["choose"]
-    made = {"graded", "spoiled", "teacher", "contrasts", "points", "pairs"}
+    made = {"graded", "spoiled", "teacher", "contrasts", "points", "pairs", "rewrites", "joined", "composite"}
     assert {line.answer.model for line in sides["train"]} == {*training_set.COUNTS, *EXPERTS, *made}
     lines = [line for of_side in sides.values() for line in of_side]
     assert not any("Held out." in line.answer.text for line in lines)
@@ -148,6 +155,11 @@ def test_a_line_has_the_levels_and_verdicts_of_its_source(sources: Path, monkeyp
     for line in by_source["pairs"]:
         right = line.answer.text in ("Cor", "Heart")
         assert (line.level, line.points[0].met) == ((5, 1) if right else (1, 0))
+    for line in by_source["advice"]:
+        assert line.level == (1 if line.answer.text == "Take ten at once." else 5)
+    for line in by_source["rewrites"]:
+        name = line.answer.text.split()[2].rstrip(".")
+        assert line.level == {"terse": 4, "half": 3, "changed": 2, "dangerous": 1, "offtopic": 1}.get(name, 5)
     for line in by_source["contrasts"]:
         verdicts = {point.point: point.verdict for point in line.points}
         for point, verdict in verdicts.items():

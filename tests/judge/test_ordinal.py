@@ -12,7 +12,7 @@ from medjudge.judge.ordinal import (
     points_summary,
     probabilities,
 )
-from medjudge.judge.ordinal_input import ANSWER, Passes, collate, encode, points_of, windows
+from medjudge.judge.ordinal_input import ANSWER, TEXTS, WHOLE, Passes, collate, encode, points_of, windows
 from medjudge.judge.points import point_rationale
 from medjudge.judge.similarity import CutPoints
 from medjudge.models.loading import load_encoder, load_tokenizer
@@ -45,7 +45,7 @@ def test_the_start_is_the_similarity_baseline(tiny_encoder) -> None:
     baseline = CutPoints(5.0, (1.0, 1.5, 2.5, 3.0))
     model = OrdinalModel(load_encoder(str(tiny_encoder)), 32)
     model.start_from(baseline, shares=torch.tensor([1.0, 1.0, 0.0]))
-    sums, none = torch.randn(ANSWER + 1, 32), torch.zeros(0, 32)
+    sums, none = torch.randn(TEXTS, 32), torch.zeros(0, 32)
     vectors = torch.nn.functional.normalize(sums, dim=1)
     no_points = torch.zeros(0, dtype=torch.long)
     cumulative, verdicts = model.head(Sums(sums, none), torch.tensor([[1.0, 1.0, 0.0]]), no_points)
@@ -243,3 +243,12 @@ def test_a_decoder_reads_the_answer_before_the_points(request, question, base, a
     (window,) = encode(tokenizer, asked.prompt, points_of(asked), "Four grams.", 128, 1).windows
     order = sorted(range(ANSWER + 1), key=window.texts.index)
     assert order == ([0, ANSWER, 1, 2] if answer_first else [0, 1, 2, ANSWER])
+    assert window.texts.index(WHOLE) == len(window.texts) - 1  # the last token alone has seen all
+
+
+def test_the_score_reads_the_last_token(judge, assignment) -> None:
+    (before,) = judge.judge([assignment()])
+    with torch.no_grad():
+        judge.model.whole.normal_()
+    (after,) = judge.judge([assignment()])
+    assert before.expected != pytest.approx(after.expected, abs=1e-3)

