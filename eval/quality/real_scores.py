@@ -31,8 +31,9 @@ from medjudge.statistics.measures import confusion, quadratic_kappa
 from medjudge.store import Run
 
 GENERATIVE = "--config gemma3-270m-lora"
+FURTHER = "--per_device_train_batch_size 8 --gradient_accumulation_steps 4"
 BASES = {
-    "built-in": "--config built-in --start_from built-in --per_device_train_batch_size 32",
+    "built-in": f"--config built-in --start_from built-in {FURTHER}",
     "gemma-270m": f"{GENERATIVE} --model_name_or_path google/gemma-3-270m --upper_layers 6",
     "qwen-0.5b": f"{GENERATIVE} --model_name_or_path Qwen/Qwen2.5-Coder-0.5B-Instruct --upper_layers 8",
     "qwen-1.5b": f"{GENERATIVE} --model_name_or_path Qwen/Qwen2.5-Coder-1.5B-Instruct --upper_layers 9",

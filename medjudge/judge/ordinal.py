@@ -184,8 +184,7 @@ class OrdinalModel(nn.Module):
         require_finite(saved, HEAD_FILE)
         if "product" in saved and not {"point_product", "whole"} <= saved.keys():
             raise InputError(
-                f"judge {folder}: an earlier release made it, whose ordinal judges read the texts one by one; "
-                "train it again"
+                f"judge {folder}: an earlier release made it, whose ordinal judges had another head; train it again"
             )
         missing, unexpected = self.load_state_dict(saved, strict=False)
         if unexpected or any(not name.startswith("body.") for name in missing):

@@ -231,9 +231,9 @@ def test_valid_rows_are_imported_and_the_others_can_be_fixed(run: Run, exported:
     assert done.returncode == 1
     printed = json.loads(done.stdout)
     assert (printed["new"], len(printed["wrong"])) == (10, 4)
-    (mend,) = printed["to_mend"]
-    assert Path(mend) == path.with_name("filled-to-fix.xlsx")
-    workbook = load_workbook(mend)
+    (form,) = printed["to_mend"]
+    assert Path(form) == path.with_name("filled-to-fix.xlsx")
+    workbook = load_workbook(form)
     described = {cell_of(workbook, "MK", place, "H").value for place in (0, 1)}
     assert described == {
         "This row: score is 9; the scale goes from 1 to 5\n本行：“评分”填写的是9，分值范围为1至5",
@@ -241,7 +241,7 @@ def test_valid_rows_are_imported_and_the_others_can_be_fixed(run: Run, exported:
     }
     wrong = {cell_of(workbook, sheet, place, "F").value for sheet, place in (("MK", 0), ("MK", 1))}
     assert wrong == {9, "x"}
-    fixed = fill(Path(mend), entered, to="fixed.xlsx")
+    fixed = fill(Path(form), entered, to="fixed.xlsx")
     done = medjudge("annotate", "import", run.path, fixed)
     assert done.returncode == 0, done.stderr
     assert "4 scores imported" in done.stdout
