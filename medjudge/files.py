@@ -114,31 +114,8 @@ def parse_yaml(text: str, place: Path | str) -> Any:
         InputError: The text is not YAML, a key occurs twice in one mapping, an alias leads into itself, aliases repeat
             too much, or a number is too long.
     """
-    with _yaml_errors_explained(place):
-        return yaml.load(text, Loader=BoundedLoader)
-
-
-def read_yaml_texts(path: Path) -> list[tuple[str, Any]] | None:
-    """Reads a YAML file of one mapping as it is written: `yes` and `5` stay texts, and no key hides another.
-
-    Returns:
-        Key and value of each entry; None where the file holds something else.
-
-    Raises:
-        InputError: The file cannot be read, or is not YAML.
-    """
-    text = read_text(path)
-    with _yaml_errors_explained(path):
-        top = yaml.compose(text, Loader=BoundedLoader)
-        if not isinstance(top, yaml.MappingNode):
-            return None
-        return [(str(key.value), value.value) for key, value in top.value]
-
-
-@contextmanager
-def _yaml_errors_explained(place: Path | str) -> Iterator[None]:
     try:
-        yield
+        return yaml.load(text, Loader=BoundedLoader)
     # PyYAML raises these besides its own where a tag does not fit its value, such as `!!bool x` or `!!timestamp x`.
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError) as error:
         raise InputError(f"{place}: not valid YAML ({' '.join(str(error).split())[:160]})") from None
@@ -324,21 +301,12 @@ def require_own_files(folder: Path) -> None:
     Raises:
         InputError: Names the first one.
     """
-    if not folder.is_dir():
-        return
-    waiting = [folder]
-    while waiting:
-        with os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                if printable(entry.name) != entry.name:
-                    raise InputError(f"{entry.path}: a name with control characters; remove the file")
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(Path(entry.path))
-                elif not entry.is_file(follow_symlinks=False):
-                    what = "a link" if entry.is_symlink() else "not a regular file"
-                    raise InputError(
-                        f"{entry.path}: is {what}; a run folder holds only files of its own, so replace or remove it"
-                    )
+    for entry in folder.glob("**/*"):
+        if printable(entry.name) != entry.name:
+            raise InputError(f"{entry}: a name with control characters; remove the file")
+        if entry.is_symlink() or not (entry.is_file() or entry.is_dir()):
+            what = "a link" if entry.is_symlink() else "not a regular file"
+            raise InputError(f"{entry}: is {what}; a run folder holds only files of its own, so replace or remove it")
 
 
 def file_sha256(path: Path) -> str:

@@ -14,18 +14,6 @@ from medjudge.errors import LOG, InputError, UnfinishedError
 from medjudge.files import appending
 
 LOG_FILE = "log.txt"
-_MOST_REMEMBERED = 200
-
-
-class _Recent(logging.Handler):
-    """Remembers what was printed before the folder that it belongs to could be written."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.records: list[logging.LogRecord] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.records = [*self.records[1 - _MOST_REMEMBERED :], record]
 
 
 class _File(logging.Handler):
@@ -41,13 +29,9 @@ class _File(logging.Handler):
             file.write(self.format(record).strip().encode("utf-8", "backslashreplace") + b"\n")
 
 
-_recent = _Recent()
-LOG.addHandler(_recent)
-
-
 @contextmanager
 def logging_to(folder: Path) -> Iterator[None]:
-    """Keeps what is printed, from the start of the command, in the log of a folder.
+    """Keeps what is printed in the log of a folder.
 
     Inside another folder's `logging_to` it does nothing: one command writes one log.
     """
@@ -57,9 +41,6 @@ def logging_to(folder: Path) -> Iterator[None]:
     log, start = _File(folder / LOG_FILE), time.monotonic()
     command = " ".join(sys.argv[1:2])  # its options may hold a password; run.json keeps the settings
     log.emit(_line(f"--- medjudge {version('medjudge')} {command} (pid {os.getpid()})"))
-    for record in _recent.records:
-        log.emit(record)
-    LOG.removeHandler(_recent)
     LOG.addHandler(log)
     try:
         yield
@@ -76,8 +57,6 @@ def logging_to(folder: Path) -> Iterator[None]:
         log.emit(_line(f"done in {time.monotonic() - start:.1f} s"))
     finally:
         LOG.removeHandler(log)
-        _recent.records = []
-        LOG.addHandler(_recent)
 
 
 def _line(text: str) -> logging.LogRecord:

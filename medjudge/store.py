@@ -5,10 +5,9 @@ second: appended lines are synced to disk at most once per second.
 """
 
 import os
-import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -55,9 +54,6 @@ QUESTIONS_CHANGED = "The questions are not those that this run began with: quest
 SYNC_SECONDS = 1.0
 """Seconds between two syncs to disk: a sync takes milliseconds, and some judges append 500 lines a second."""
 
-MOST_QUESTIONS = 200_000
-"""The most questions of a file."""
-
 LOCK_FILE, PID_FILE = ".lock", ".pid"
 
 
@@ -68,20 +64,10 @@ def read_questions(path: Path, scheme: Scheme | None = None) -> list[Question]:
         scheme: The scheme that the questions belong to; by default the one beside the file.
 
     Raises:
-        InputError: As for `read_records`; or the scheme does not have a question's category or language, or there are
-            more than `MOST_QUESTIONS`.
+        InputError: As for `read_records`; or the scheme does not have a question's category or language.
     """
     known = scheme or scheme_beside(path)
-    read = 0
-
-    def problem_with(question: Question) -> str | None:
-        nonlocal read
-        read += 1
-        if read > MOST_QUESTIONS:
-            return f"the limit of {MOST_QUESTIONS:,} questions is reached; split the file into several benchmarks"
-        return known.problem_with(question.category, question.language)
-
-    return read_records(path, Question, check=problem_with)
+    return read_records(path, Question, check=lambda one: known.problem_with(one.category, one.language))
 
 
 def read_records(
@@ -155,20 +141,26 @@ class _Entry(BaseModel):
     model_config = ConfigDict(strict=True)
 
 
+class _Stage(_Entry):
+    judge: str
+
+
+class _Cascade(_Entry):
+    stages: list[_Stage] = []
+
+
 class _JudgeEntry(_Entry):
     kind: str = ""
     sha256: str = ""
     rubrics_sha256: str = ""
-    stale_temperature: str | None = None
+    quantization: str | None = None
     seconds: float = 0.0
-    judgments: int = 0
-    base_model: str | None = None
-    base_revision: str | None = None
     seen_question_ids: list[str] = []
     validated_on: list[dict[str, Any]] = []
     refused_parameters: list[str] = []
     reply_tokens: int = 0
     served: list[str | None] = []
+    cascade: _Cascade = _Cascade()
 
 
 class _ModelEntry(_Entry):
@@ -219,7 +211,6 @@ class Run:
         self.deferred_file = path / "for_physicians.jsonl"
         self.manifest_file = path / "run.json"
         self.spending_file = path / "spending.jsonl"
-        self.parts_folder = path / "parts"
         self.aside: dict[Path, Sequence[OfTexts]] = {}  # by file: what was made from other texts
         self._locked = False
         self._synced: dict[Path, float] = {}
@@ -243,14 +234,20 @@ class Run:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keeps other processes from writing here, repairs what a killed process left, and merges its parts.
+        """Keeps other processes from writing here, and repairs what a killed process left.
 
         The kernel holds the lock, so it ends with its process, whatever ends the process.
 
         Raises:
-            InputError: Another process holds the lock, or the folder holds a link, which could lead writes elsewhere.
+            InputError: Another process holds the lock, the folder holds a link, which could lead writes elsewhere, or
+                parts of an earlier version.
         """
         require_own_files(self.path)
+        if (parts := self.path / "parts").exists():
+            raise InputError(
+                f"{parts}: what processes of an earlier version left when they were killed; remove it, and what it "
+                "holds is made again"
+            )
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         pid_file = self.path / PID_FILE
         lock = FileLock(self.path / LOCK_FILE, timeout=0, mode=0o600)
@@ -266,7 +263,6 @@ class Run:
             write_whole(pid_file, str(os.getpid()))
             self._repair()
             self._locked = True
-            self.merge_parts()
             with logging_to(self.path):
                 yield
         finally:
@@ -295,46 +291,6 @@ class Run:
             if file.exists():
                 repair_last_line(file)
         remove_leftovers(self.path, "**/*.part")
-
-    def part(self, rank: int) -> "Run":
-        """The run folder in which one of several processes appends; `merge_parts` brings it into this one."""
-        return Run(self.parts_folder / str(rank))
-
-    def merge_parts(self) -> None:
-        """Moves the records of all parts into this run's files, in the order of the questions.
-
-        An interruption loses no record and duplicates none.
-
-        Raises:
-            InputError: One of the processes is still running.
-        """
-        if not self.parts_folder.exists():
-            return
-        parts = [Run(folder) for folder in sorted(self.parts_folder.iterdir())]
-        with ExitStack() as locks:
-            for part in parts:
-                locks.enter_context(part.lock())
-            order = {question.id: position for position, question in enumerate(self.questions())}
-            answers = [answer for part in parts for answer in part.answers()]
-            self._merge(self.answers_file, self.answers(), answers, order)
-            for judge_name in sorted({name for part in parts for name in part.judges()}):
-                judgments = [judgment for part in parts for judgment in part.judgments(judge_name)]
-                self._merge(self.judgments_file(judge_name), self.judgments(judge_name), judgments, order)
-            shutil.rmtree(self.parts_folder)
-
-    def _merge(
-        self,
-        path: Path,
-        existing: Sequence[Answer | Judgment],
-        new: Sequence[Answer | Judgment],
-        order: Mapping[str, int],
-    ) -> None:
-        keys = {record.key for record in existing}
-        for record in sorted(new, key=lambda record: (order[record.question_id], *record.key[1:])):
-            if record.key not in keys:
-                keys.add(record.key)
-                self.append(path, record.model_dump_json())
-        _sync(path)
 
     def judgments_file(self, judge_name: str) -> Path:
         return self.path / "judgments" / f"{judge_name}.jsonl"

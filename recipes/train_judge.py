@@ -26,7 +26,7 @@ from transformers import set_seed
 from trl import ModelConfig, SFTConfig
 
 from medjudge.errors import InputError, notify
-from medjudge.judge.card import CURVES_FILE, tuning_gain, write_readme
+from medjudge.judge.card import tuning_gain, write_readme
 from medjudge.models.loading import load_tokenizer, window
 from medjudge.screen import say
 from medjudge.train.adapters import starting_card, write_base_name
@@ -35,7 +35,6 @@ from medjudge.train.checkpoints import (
     STAGING,
     TimedCheckpoints,
     checkpoint_to_resume,
-    kept_step,
     move_into_place,
     whole_or_nothing,
 )
@@ -43,8 +42,8 @@ from medjudge.train.checks import Watch, memory_explained, require_possible, req
 from medjudge.train.features import read_training_data, require_disjoint
 from medjudge.train.kinds import KINDS
 from medjudge.train.ordinal import without_dropout
-from medjudge.train.progress import log_to_tensorboard, show_live_line, write_curves
-from medjudge.train.trained_card import measure, trained_card, with_temperature_on
+from medjudge.train.progress import log_to_tensorboard, show_live_line
+from medjudge.train.trained_card import measure, trained_card
 from medjudge.workflows.train import with_defaults_named
 
 
@@ -116,10 +115,7 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
         trainer.accelerator.wait_for_everyone()
         if is_main:
             write_base_name(folder / STAGING, card.base_model)
-            best = kept_step(trainer) if training.load_best_model_at_end else None
-            write_curves(folder / CURVES_FILE, outcome.history, best)
             move_into_place(folder)
-            card = with_temperature_on(card, folder, data)
             write_readme(folder, card)
             card.write(folder)
             rmtree(folder / CHECKPOINTS, ignore_errors=True)  # not earlier: a killed run needs them

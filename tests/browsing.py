@@ -62,5 +62,5 @@ def served(app: FastAPI) -> Iterator[str]:
 
 
 def text_of(page: str) -> str:
-    """What a page or a piece of it shows, as one line."""
+    """The text of a page or a piece of it, as one line."""
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())

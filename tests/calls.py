@@ -1,4 +1,4 @@
-"""What the tests of commands share: a question, and what a command that refuses its input must print."""
+"""Helpers for tests of commands: a question, and the output of a command that refuses its input."""
 
 import io
 import subprocess

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 
 class Act(NamedTuple):
-    """What the server does with one request: wait, then send the first `cut` bytes (None for all) and hang up."""
+    """The reaction of the server to one request: wait, then send the first `cut` bytes (None for all) and hang up."""
 
     data: bytes
     status: int = 200

@@ -1,4 +1,4 @@
-"""What keeps the code readable: a function fits on a screen, the code grows no further, the README stays short."""
+"""Limits that keep the code readable: a function fits on a screen, the code grows no further, README stays short."""
 
 import ast
 import inspect
@@ -13,7 +13,7 @@ import medjudge
 PACKAGE = Path(medjudge.__file__).parent
 REPOSITORY = Path(__file__).parents[1]
 README = REPOSITORY / "README.md"
-BUDGETS = [("medjudge", 39_950, 252), ("tests", 26_070, 217), ("eval", 4_840, 23)]
+BUDGETS = [("medjudge", 37_550, 249), ("tests", 23_410, 213), ("eval", 4_790, 23)]
 """Folder, lines and files of Python: ceilings that only fall."""
 FUNCTION_LINES = 80
 PARAMETERS = 8

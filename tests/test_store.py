@@ -124,9 +124,12 @@ def test_a_lock_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:
         pass
 
 
-def test_a_folder_without_questions_is_no_run(tmp_path: Path) -> None:
+def test_a_folder_without_questions_is_no_run_and_parts_of_an_earlier_version_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a run folder"):
         Run.existing(tmp_path)
+    (tmp_path / "parts" / "0").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"parts: .*; remove it, and what it holds is"), Run(tmp_path).lock():
+        pass
 
 
 def test_a_question_outside_the_scheme_is_named_with_its_line_and_the_known_categories(jsonl) -> None:

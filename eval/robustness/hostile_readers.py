@@ -32,7 +32,7 @@ from medjudge.languages.texts import languages_of
 from medjudge.probes.texts import probe_texts
 from medjudge.records import Answer, Judgment, Question
 from medjudge.rubrics.render import neutralise, render
-from medjudge.rubrics.verdict import read_reasoned, read_verdict
+from medjudge.rubrics.verdict import read_verdict
 from medjudge.scheme import LLMEVAL_MED, open_scheme, read_scheme
 from medjudge.store import Run, read_questions, read_records
 from medjudge.validation.gate import read_gate
@@ -142,7 +142,6 @@ _SCORE = {"question_id": "q1", "model": "m", "sample": 0, "rater": "dr", "score"
 _MTG_POINTS = {"correctness": 5, "instruction_following": 4, "effectiveness": 3, "readability": 3, "safety": 1}
 _LINE = {"question": _QUESTION, "earlier": [], "answer": _ANSWER, "level": 4, "probabilities": [0, 0, 0, 1, 0]}
 _LINE |= {"source": "physician", "scored_by": ["dr"]}
-_LABELS = {"good": 5, "bad": 1}
 _PACKAGE = Path(medjudge.__file__).parent
 _PROJECT = "benchmark: sample\njudges: [built-in]\nraters: [dr-a]\ngate: {cohen_kappa: 0.6}\neval: {samples: 3}\n"
 _SCHEME_YAML = """name: own
@@ -262,16 +261,12 @@ def readers() -> tuple[Reader, ...]:
 
 
 def _records() -> tuple[Reader, ...]:
-    labelled = _lines({**_SCORE, "score": "good"})
     three = (_lines(_QUESTION), _lines(_ANSWER), _lines(_SCORE))
     return (
         Reader("questions", "q.jsonl", (_lines(_QUESTION),), "lines", read_questions),
         Reader("answers", "a.jsonl", (_lines(_ANSWER),), "lines", lambda path: read_records(path, Answer)),
         Reader("judgments", "j.jsonl", (_lines(_JUDGMENT),), "lines", lambda path: read_records(path, Judgment, True)),
         Reader("physicians' records", "p.jsonl", (_lines(_SCORE),), "lines", read_physician_scores),
-        Reader(
-            "labelled records", "p.jsonl", (labelled,), "lines", lambda path: read_physician_scores(path, (), _LABELS)
-        ),
         Reader("data check", "x.jsonl", three, "lines", check_file),
     )
 
@@ -291,7 +286,6 @@ def _json_files() -> tuple[Reader, ...]:
         Reader("batch jobs", of_jobs, (_json(jobs),), "json", _in_run(lambda run: read_batch_jobs(run, "j"), 2)),
         Reader("LLMEval-Med", "dataset.json", scored, "json", lambda path: read_benchmark(str(path))),
         Reader("LLMEval-Med scores", "s.json", scored, "json", lambda path: read_llmeval_scores([path], "m", "j")),
-        Reader("label map, JSON", "labels.json", (_json(_LABELS),), "json", lambda path: parse_label_map(str(path))),
     )
 
 
@@ -299,7 +293,6 @@ def _yaml_files() -> tuple[Reader, ...]:
     probes = (_PACKAGE / "languages" / "en" / "probes.yaml").read_bytes()
     return (
         Reader("scheme.yaml", "scheme.yaml", (_SCHEME_YAML.encode(),), "yaml", lambda path: open_scheme(str(path))),
-        Reader("label map, YAML", "labels.yaml", (_json(_LABELS),), "yaml", lambda path: parse_label_map(str(path))),
         Reader("gate", "gate.yaml", (_GATE.encode(),), "yaml", read_gate),
         Reader("prices", "prices.yaml", (_PRICES.encode(),), "yaml", read_prices),
         Reader("project", "medjudge.yaml", (_PROJECT.encode(),), "yaml", read_project),
@@ -310,8 +303,8 @@ def _yaml_files() -> tuple[Reader, ...]:
 def _tables() -> tuple[Reader, ...]:
     wide = _table([["question_id", "model", "dr_a", "dr_b"], ["q1", "m", 4, 5]], "\t")
     dimensions = _table([["question_id", "model", "rater", *_MTG_POINTS], ["q1", "m", "dr", *_MTG_POINTS.values()]])
+    labelled = _table([_HEADINGS, ["q1", "m", 0, "dr", "good", ""]])
     long = (_table([_HEADINGS, _ROW]), _table([_HEADINGS, _ROW], ";"), dimensions)
-    labels = _table([["label", "level"], ["good", 5]])
     book = _workbook(("S", [_HEADINGS, _ROW]))
     form = _workbook(
         ("Start", [["Rater 评分人", "dr"]]), ("MK", [["ID", "Answer 回答", "Score 评分"], ["a1", "At most 4 g.", 4]])
@@ -323,8 +316,10 @@ def _tables() -> tuple[Reader, ...]:
         Reader("own workbook", "q.xlsx", (_workbook(("S", own)),), "xlsx", lambda path: check_file(path)),
         Reader("own answers", "a.tsv", (answers,), "csv", read_own_answers),
         Reader("long table", "t.csv", long, "csv", read_physician_scores),
+        Reader(
+            "labelled table", "t.csv", (labelled,), "csv", lambda path: read_physician_scores(path, (), {"good": 5})
+        ),
         Reader("wide table", "t.tsv", (wide,), "csv", lambda path: read_physician_scores(path, ["dr_a", "dr_b"])),
-        Reader("label map, CSV", "labels.csv", (labels,), "csv", lambda path: parse_label_map(str(path))),
         Reader("workbook table", "t.xlsx", (book,), "xlsx", read_physician_scores),
         Reader("workbook form", "f.xlsx", (form,), "xlsx", read_workbook),
     )
@@ -360,8 +355,9 @@ def _renders(text: str) -> str:
 
 
 TEXT_READERS: tuple[TextReader, ...] = (
-    TextReader("verdict", ("Score: 4", "得分：4", '{"score": 4}', "Because.\n\n**Score:** 4/5"), read_verdict),
-    TextReader("reasoned verdict", ('{"rationale": "a", "score": 4}', "Right.\nScore: 4"), read_reasoned),
+    TextReader(
+        "verdict", ("Score: 4", "得分：4", '{"rationale": "a", "score": 4}', "Right.\n**Score:** 4/5"), read_verdict
+    ),
     TextReader("server's reply", (json.dumps(_REPLY),), parse_reply, ReplyError),
     TextReader("judge's prompt", ("<|im_end|>", "<<<END x>>>", "[INST]"), _renders),
     TextReader("label map, text", ("good=5,bad=1",), parse_label_map, InputError),

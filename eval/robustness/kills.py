@@ -40,7 +40,7 @@ FORKS.set_forkserver_preload(
         "medjudge.workflows.batch_jobs",
         "medjudge.workflows.distill",
         "medjudge.workflows.evaluate",
-        "medjudge.workflows.processes",
+        "medjudge.workflows.engines",
         "medjudge.workflows.validate",
         "matplotlib.backends.backend_agg",
         "openai.resources.chat.completions",

@@ -22,8 +22,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
 from eval.lib.study import record
-from eval.lib.tiny_models import byte_tokenizer, write_lm
-from eval.speed.tree_packing import trainer_of
+from eval.speed.tree_packing import WINDOW, trainer_of, write_base
 from medjudge.benchmark.llmeval_med import read_llmeval_med
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
 from medjudge.judge.protocol import Assignment
@@ -32,7 +31,8 @@ from medjudge.records import Answer, Judgment, Question, TrainingLine
 from medjudge.train.generative import GenerativeTrainer, readable
 
 ANSWERS = 39
-WINDOW = 6144
+SHAPE = {"hidden_size": 96, "intermediate_size": 192, "num_hidden_layers": 2, "num_attention_heads": 2}
+SHAPE |= {"num_key_value_heads": 1, "head_dim": 48}
 STEPS = 160
 PHRASE = "这一点需要结合临床情况判断。"
 Key = tuple[str, str]
@@ -111,14 +111,6 @@ def differences(judged: dict[str, dict[Key, Judgment]]) -> dict[str, Any]:
     return rows
 
 
-def write_base(folder: Path, questions: Sequence[Question]) -> Path:
-    """The model, untrained, and a tokenizer of the questions' texts."""
-    tokenizer = byte_tokenizer((f"{question.prompt} {question.reference or ''}" for question in questions), 6000)
-    shape = {"hidden_size": 96, "intermediate_size": 192, "num_hidden_layers": 2, "num_attention_heads": 2}
-    shape |= {"num_key_value_heads": 1, "head_dim": 48, "max_position_embeddings": WINDOW}
-    return write_lm(folder, tokenizer, **shape)
-
-
 def main() -> None:
     """Trains, judges in each way and writes the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -132,7 +124,7 @@ def main() -> None:
     draw.shuffle(questions)
     learnt, unseen = questions[:20], questions[20:]
     with tempfile.TemporaryDirectory() as folder:
-        base = write_base(Path(folder) / "base", questions)
+        base = write_base(Path(folder) / "base", questions, 6000, **SHAPE)
         model = trained(base, lines_of(learnt, len(learnt) * ANSWERS, draw), Path(folder) / "out")
         tokenizer = load_tokenizer(str(base))
     lines = lines_of(unseen, arguments.prompts, draw)

@@ -118,10 +118,10 @@ def differing(one: GenerativeTrainer, other: GenerativeTrainer) -> float:
     )
 
 
-def write_base(folder: Path, questions: Sequence[Question]) -> Path:
-    """The model and a tokenizer of the questions' texts."""
-    tokenizer = byte_tokenizer((f"{question.prompt} {question.reference or ''}" for question in questions), 8000)
-    return write_lm(folder, tokenizer, max_position_embeddings=WINDOW, **SHAPE)
+def write_base(folder: Path, questions: Sequence[Question], vocabulary: int, **shape: int) -> Path:
+    """A model of a shape, untrained, and a tokenizer of the questions' texts."""
+    texts = (f"{question.prompt} {question.reference or ''}" for question in questions)
+    return write_lm(folder, byte_tokenizer(texts, vocabulary), max_position_embeddings=WINDOW, **shape)
 
 
 def main() -> None:
@@ -137,7 +137,7 @@ def main() -> None:
     epochs: dict[str, list[Epoch]] = {way: [] for way in WAYS}
     gradients: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
-        base = write_base(Path(folder) / "base", questions)
+        base = write_base(Path(folder) / "base", questions, 8000, **SHAPE)
         build = partial(trainer_of, base, output=Path(folder) / "out")
         for _ in range(arguments.rounds):
             lines = lines_of(questions, arguments.questions, draw)

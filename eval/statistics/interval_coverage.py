@@ -7,18 +7,41 @@ usability rates. The result is eval/results/interval-coverage.json.
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from eval.lib.study import record
 from medjudge.scale import LEVELS
 from medjudge.statistics.bootstrap import Method, Sums, bootstrap, tally
-from medjudge.statistics.estimates import estimate
+from medjudge.statistics.estimates import Estimate, estimate
 from medjudge.statistics.measures import cohen_kappa, confusion, gwet_ac1, quadratic_kappa, usable_agreement
-from medjudge.statistics.prediction_powered import Rate, physicians_only_rate, prediction_powered_rate
+from medjudge.statistics.prediction_powered import physicians_only_rate, prediction_powered_rate
+
+_Design = TypeVar("_Design")
+
+
+def over_designs(
+    designs: Iterable[_Design], studies: int, seed: int, row: Callable[[_Design, np.random.Generator], dict[str, Any]]
+) -> dict[str, Any]:
+    """The result file's part of a simulation: a row for each design, each with its own draws."""
+    rows = [row(design, np.random.default_rng([seed, number])) for number, design in enumerate(designs)]
+    return {"confidence": 0.95, "studies": studies, "seed": seed, "designs": rows}
+
+
+def ends_of(found: Estimate) -> tuple[float, float]:
+    """The ends of an interval. No interval promises nothing: it counts as all of -1 to 1."""
+    low, high = found["low"], found["high"]
+    return -1.0 if low is None else low, 1.0 if high is None else high
+
+
+def coverage_of(intervals: Sequence[tuple[float, float]], truth: float) -> dict[str, float]:
+    """The share of intervals that hold the true value, and their mean width."""
+    low, high = np.array(intervals).T
+    covered = float(np.mean((low <= truth) & (truth <= high)))
+    return {"coverage": round(covered, 4), "mean_width": round(float(np.mean(high - low)), 4)}
 
 
 class Design(NamedTuple):
@@ -78,11 +101,7 @@ def ppi_coverage(studies: int = 1000, seed: int = 0, designs: Iterable[Design] |
     Returns:
         `designs`, a list of rows: the design, coverage and mean width, and both for the physicians' scores alone.
     """
-    rows = [
-        _ppi_row(design, studies, np.random.default_rng([seed, number]))
-        for number, design in enumerate(designs or _ppi_designs())
-    ]
-    return {"confidence": 0.95, "studies": studies, "seed": seed, "designs": rows}
+    return over_designs(designs or _ppi_designs(), studies, seed, lambda design, draw: _ppi_row(design, studies, draw))
 
 
 def _ppi_designs() -> Iterator[Design]:
@@ -99,27 +118,18 @@ def _ppi_designs() -> Iterator[Design]:
 
 
 def _ppi_row(design: Design, studies: int, generator: np.random.Generator) -> dict[str, Any]:
-    rates: list[Rate] = []
-    alone: list[Rate] = []
+    rates, alone = [], []
     for _ in range(studies):
         judge, physicians, conversation = simulated_study(design, generator)
         rates.append(prediction_powered_rate(judge, physicians, conversation))
         alone.append(physicians_only_rate(physicians, conversation))
+    both, physicians_only = (coverage_of([(r.low, r.high) for r in each], design.usable) for each in (rates, alone))
     return {
         "design": design._asdict(),
-        "coverage": _coverage(rates, design.usable),
-        "mean_width": _mean_width(rates),
-        "physicians_only_coverage": _coverage(alone, design.usable),
-        "physicians_only_width": _mean_width(alone),
+        **both,
+        "physicians_only_coverage": physicians_only["coverage"],
+        "physicians_only_width": physicians_only["mean_width"],
     }
-
-
-def _coverage(rates: list[Rate], truth: float) -> float:
-    return float(np.mean([rate.low <= truth <= rate.high for rate in rates]))
-
-
-def _mean_width(rates: list[Rate]) -> float:
-    return round(float(np.mean([rate.high - rate.low for rate in rates])), 4)
 
 
 class AgreementDesign(NamedTuple):
@@ -210,19 +220,12 @@ def _agreement_row(
         judge, physician, conversation = simulated_levels(design, generator)
         counted = {"levels": tally((judge - 1) * LEVELS + physician - 1, (LEVELS, LEVELS))}
         for name, interval in bootstrap(counted, conversation, _all_measures, _RESAMPLES, study, method).items():
-            shown = estimate(interval, design.conversations, name == "usable_agreement")
-            # No interval, where all answers say the same, promises nothing: it counts as all of -1 to 1.
-            low, high = shown["low"], shown["high"]
-            ends[name].append((-1.0 if low is None else low, 1.0 if high is None else high))
+            ends[name].append(ends_of(estimate(interval, design.conversations, name == "usable_agreement")))
     return {
         "design": design._asdict(),
         "interval": method,
         **{
-            name: {
-                "true": round(truth[name], 4),
-                "coverage": float(np.mean([low <= truth[name] <= high for low, high in intervals])),
-                "mean_width": round(float(np.mean([high - low for low, high in intervals])), 4),
-            }
+            name: {"true": round(truth[name], 4), **coverage_of(intervals, truth[name])}
             for name, intervals in ends.items()
         },
     }

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eval.lib.study import record
+from eval.statistics.interval_coverage import coverage_of, ends_of, over_designs
 from medjudge.statistics.estimates import Estimate, mean_interval
 from medjudge.statistics.item_scores import share_of_points
 from medjudge.statistics.labels import met_agreement
@@ -63,11 +64,8 @@ def item_coverage(studies: int = 400, seed: int = 0, designs: Iterable[ItemDesig
         seed: Fixes the draws; each design has its own.
         designs: Four unless given.
     """
-    rows = [
-        _item_row(design, studies, np.random.default_rng([seed, number]))
-        for number, design in enumerate(designs or item_designs())
-    ]
-    return {"confidence": 0.95, "studies": studies, "seed": seed, "resamples": _RESAMPLES, "designs": rows}
+    part = over_designs(designs or item_designs(), studies, seed, lambda design, draw: _item_row(design, studies, draw))
+    return {**part, "resamples": _RESAMPLES}
 
 
 def item_designs() -> Iterator[ItemDesign]:
@@ -81,26 +79,17 @@ def item_designs() -> Iterator[ItemDesign]:
 def _item_row(design: ItemDesign, studies: int, generator: np.random.Generator) -> dict[str, Any]:
     points = _points(design.items)
     large = simulated_items(design._replace(conversations=_TRUTH_FROM), generator)
-    truth = {name: found["value"] for name, found in _agreements(large, 1, 0).items()}
+    truth = {name: float(found["value"] or 0) for name, found in _agreements(large, 1, 0).items()}
     truth["share_of_points"] = float(_shares(large, points).mean())
-    held: dict[str, list[bool]] = {name: [] for name in truth}
-    widths: dict[str, list[float]] = {name: [] for name in truth}
+    ends: dict[str, list[tuple[float, float]]] = {name: [] for name in truth}
     for study in range(studies):
-        drawn = simulated_items(design, generator)
-        for name, (low, high) in _item_intervals(drawn, points, study).items():
-            exact = truth[name]
-            assert exact is not None
-            held[name].append(low <= exact <= high)
-            widths[name].append(high - low)
-    return {"design": design._asdict(), **{name: _summary(held[name], widths[name]) for name in truth}}
+        for name, interval in _item_intervals(simulated_items(design, generator), points, study).items():
+            ends[name].append(interval)
+    return {"design": design._asdict(), **{name: coverage_of(ends[name], exact) for name, exact in truth.items()}}
 
 
 def _item_intervals(drawn: SimulatedItems, points: np.ndarray, seed: int) -> dict[str, tuple[float, float]]:
-    ends = {}
-    for name, found in _agreements(drawn, _RESAMPLES, seed).items():
-        low, high = found["low"], found["high"]
-        # No interval promises nothing: it counts as all of -1 to 1.
-        ends[name] = (-1.0 if low is None else low, 1.0 if high is None else high)
+    ends = {name: ends_of(found) for name, found in _agreements(drawn, _RESAMPLES, seed).items()}
     shares = _shares(drawn, points)
     ends["share_of_points"] = mean_interval(shares, np.arange(len(shares)), resamples=_RESAMPLES, seed=seed)[1:]
     return ends
@@ -121,17 +110,10 @@ def _shares(drawn: SimulatedItems, points: np.ndarray) -> np.ndarray:
     return share_of_points(points, drawn.judge.reshape(-1, len(points)))
 
 
-def _summary(held: list[bool], widths: list[float]) -> dict[str, float]:
-    return {"coverage": round(float(np.mean(held)), 4), "mean_width": round(float(np.mean(widths)), 4)}
-
-
 def main() -> None:
     """Simulates and writes the result."""
     start = time.monotonic()
-    results = {
-        "command": "python eval/statistics/item_coverage.py",
-        "items": item_coverage(),
-    }
+    results = {"command": "python eval/statistics/item_coverage.py", "items": item_coverage()}
     record("item-coverage", {**results, "seconds": round(time.monotonic() - start)})
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eval.lib.study import record
+from eval.statistics.interval_coverage import coverage_of, ends_of
 from medjudge.statistics.bootstrap import Method, Resampling
 from medjudge.statistics.davidson import Comparisons, fit_davidson, outcome_probabilities, ranking, win_shares
 from medjudge.statistics.estimates import Estimate
@@ -115,11 +116,7 @@ def _row(design: PairDesign, studies: int, method: Method, generator: np.random.
     for study in range(studies):
         for name, interval in _intervals(simulated_pairs(design, generator), design, method, study).items():
             ends[name].append(interval)
-    covered = {
-        name: float(np.mean([low <= truth[name] <= high for low, high in intervals]))
-        for name, intervals in ends.items()
-    }
-    widths = {name: float(np.mean([high - low for low, high in intervals])) for name, intervals in ends.items()}
+    found = {name: coverage_of(intervals, truth[name]) for name, intervals in ends.items()}
     groups = {
         "strength": [name for name in truth if name.startswith("strength")],
         "win_share": [name for name in truth if name.startswith("share")],
@@ -130,9 +127,9 @@ def _row(design: PairDesign, studies: int, method: Method, generator: np.random.
         "interval": method,
         **{
             group: {
-                "coverage": round(float(np.mean([covered[name] for name in names])), 4),
-                "lowest": min(covered[name] for name in names),
-                "mean_width": round(float(np.mean([widths[name] for name in names])), 4),
+                "coverage": round(float(np.mean([found[name]["coverage"] for name in names])), 4),
+                "lowest": min(found[name]["coverage"] for name in names),
+                "mean_width": round(float(np.mean([found[name]["mean_width"] for name in names])), 4),
             }
             for group, names in groups.items()
         },
@@ -163,9 +160,7 @@ def _intervals(pairs: SimulatedPairs, design: PairDesign, method: Method, seed: 
     if ranked.covariate is not None:
         ends["length"] = ranked.covariate[1:]
     for name, estimate in _agreements(pairs, verdict, method, _RESAMPLES, seed).items():
-        low, high = estimate["low"], estimate["high"]
-        # No interval promises nothing: it counts as all of -1 to 1.
-        ends[name] = (-1.0 if low is None else low, 1.0 if high is None else high)
+        ends[name] = ends_of(estimate)
     return ends
 
 

@@ -58,13 +58,9 @@ def add_records(run: Run, task: Task, records: Sequence[Any], replace: bool = Fa
                 changed.append((merged[record.key], record))
         if changed and not replace:
             before, record = changed[0]
-            more = f", and {len(changed) - 1} more like it" if len(changed) > 1 else ""
-            whose = f"{record.rater} gave {record.question_id}"
-            if isinstance(record, PhysicianScore):
-                whose = f"{record.rater} gave the answer of {record.model} to {record.question_id}"
             raise InputError(
-                f"{file}: {whose} {shown_record(before)}, and now {shown_record(record)}{more}; --replace takes "
-                f"the new {task.verdict}s"
+                f"{file}: {record.rater}'s {task.verdict} of {record.question_id} is {shown_record(before)} in the "
+                f"run, and now {shown_record(record)} ({len(changed)} differ); --replace takes the new {task.verdict}s"
             )
         if file.exists():
             file.chmod(file.stat().st_mode & 0o770)

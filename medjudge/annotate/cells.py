@@ -21,18 +21,17 @@ class Row(NamedTuple):
     """One rater's cells for one answer.
 
     The fields of `cells` are question_id, model, sample, rater, score, the five dimensions and comment. `column` is the
-    rater's own column in a wide table, so that problems name the file's own headings. `at` names the
-    cells of the fields.
+    heading of the score in a wide table. `at` names the cells of the fields.
     """
 
     place: str
     cells: Mapping[str, object]
-    column: str = ""
+    column: str = "score"
     at: CellNames = CellNames()
 
     def name(self, field: str) -> Message | str:
         """A field as problems name it."""
-        return cell_name(self.at, field, column_name(field, self.column))
+        return cell_name(self.at, field, self.column if field == "score" else field)
 
 
 class CellError(ValueError):
@@ -139,13 +138,6 @@ def cell_name(at: CellNames, field: str, heading: str = "") -> Message | str:
     """A field, or its heading in the file, and its cell where the file has cells."""
     letters = at.letters.get(field)
     return message("cell", field=heading or field, at=f"{letters}{at.row}") if letters else heading or field
-
-
-def column_name(field: str, rater: str) -> str:
-    """The heading of a field: its own name, or in a wide table the rater's."""
-    if not rater or field in KEY_FIELDS:
-        return field
-    return rater if field == "score" else f"{rater}.{field}"
 
 
 def _name(name: Message | str, value: object) -> str:

@@ -11,10 +11,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from medjudge.annotate.plan import Item, Pair, Plan, PlanOptions, check_raters
 from medjudge.annotate.tasks import LEVELS, PAIRS, Task
 from medjudge.errors import InputError
-from medjudge.files import file_sha256, first_problem, json_lines
+from medjudge.files import first_problem, json_lines
 from medjudge.records import CONSTRUCTED, AnswerKey, Question
-from medjudge.rounds import level_of, mean_probabilities, scored_rounds
-from medjudge.scale import USABLE_FROM
 from medjudge.store import Run
 from medjudge.text.checklist_items import items_of
 
@@ -29,37 +27,31 @@ class _Candidate(NamedTuple):
 
 
 class _Candidates(NamedTuple):
-    """All that can be drawn, how many answers cannot, by reason, and the hash of the list that they come from.
-
-    `ordered` is True where the first ones are wanted, and False where any are.
-    """
+    """All that can be drawn, and how many answers cannot, by reason."""
 
     open: list[_Candidate]
     left_out: Mapping[str, int] = {}
-    ordered: bool = False
-    list_sha256: str | None = None
 
 
 def draw_plan(run: Run, options: PlanOptions, task: Task = LEVELS) -> Plan:
     """Chooses answers or pairs and assigns them to raters; the order of the run's files makes no difference.
 
     `random` ones are in proportion to the categories and, within each, to the models, spread over as many
-    conversations as possible, because intervals are computed over conversations. `informative` answers are those whose
-    usable verdict by the judge is likeliest to be overturned: by P(usable) against the teacher's verdict where there is
-    one, otherwise by nearness to one half, the order of `medjudge eval --defer-to-physicians`. Scores of informative
-    answers are no random sample: they may correct a judge, but not validate it or estimate rates. `deferred` answers
-    are those that `medjudge eval` listed, in the order of the list.
+    conversations as possible, because intervals are computed over conversations. `deferred` answers are those that
+    `medjudge eval --defer-to-physicians` listed, in the order of the list. Their scores are no random sample: they may
+    correct a judge, but not validate it or estimate rates.
 
     Each goes to `overlap` raters. Loads differ by at most one, and categories, models and pairs of raters are spread
-    evenly. Empty answers are left out; of answers to score also those that a physician scored already, and for
-    `informative` those that the judge left unscored.
+    evenly. Empty answers are left out; of answers to score also those that a physician scored already.
 
     Raises:
-        InputError: A name or number is invalid, the judge gives no probabilities, or nothing is left to draw.
+        InputError: A name or number is invalid, or nothing is left to draw.
     """
     options = options.with_defaults()
-    _check_options(options)
     assert options.overlap is not None
+    check_raters(options.raters, options.overlap)
+    if options.each is not None and options.each < 1:
+        raise InputError(f"--each {options.each}: each rater gets at least one answer")
     if task is LEVELS:
         candidates = _answers_to_score(run, options)
     else:
@@ -72,36 +64,24 @@ def draw_plan(run: Run, options: PlanOptions, task: Task = LEVELS) -> Plan:
             f"--each {options.each} and --overlap {options.overlap}: nothing gets {options.overlap} raters; raise "
             "--each"
         )
-    drawn = candidates.open[:size] if candidates.ordered else _spread(candidates.open, size)
+    drawn = candidates.open[:size] if options.which == "deferred" else _spread(candidates.open, size)
     drawn_by = options._asdict() | {"models": list(options.models)}
     del drawn_by["raters"]
     return Plan(
         items=sorted((candidate.item for candidate in drawn), key=lambda item: item.id),
         by_rater=_assigned(drawn, options),
         left_out=dict(candidates.left_out),
-        list_sha256=candidates.list_sha256,
         **drawn_by,
     )
-
-
-def _check_options(options: PlanOptions) -> None:
-    assert options.overlap is not None
-    check_raters(options.raters, options.overlap)
-    if options.each is not None and options.each < 1:
-        raise InputError(f"--each {options.each}: each rater gets at least one answer")
-    if options.which != "informative" and (options.judge or options.teacher):
-        raise InputError("--judge and --teacher choose informative answers; add --which informative or omit them")
 
 
 def _answers_to_score(run: Run, options: PlanOptions) -> _Candidates:
     """The answers that a physician can still score."""
     questions = {question.id: question for question in run.questions()}
     scored = {score.answer_key for score in run.physician_scores() if score.rater != CONSTRUCTED}
-    surprise = _surprise(run, options.judge, options.teacher) if options.which == "informative" else None
-    deferred = read_deferred(run) if options.which == "deferred" else None
-    place = {key: number for number, key in enumerate(deferred.keys)} if deferred else None
+    listed = read_deferred(run) if options.which == "deferred" else None
     left_out: Counter[str] = Counter()
-    found: list[tuple[AnswerKey, _Candidate]] = []
+    found: dict[AnswerKey, _Candidate] = {}
     for answer in run.answers():
         key = answer.key
         if key.question_id not in questions:
@@ -110,21 +90,15 @@ def _answers_to_score(run: Run, options: PlanOptions) -> _Candidates:
             left_out["empty"] += 1
         elif key in scored:
             left_out["scored by a physician already"] += 1
-        elif surprise is not None and key not in surprise:
-            left_out["unscored by the judge"] += 1
-        elif place is None or key in place:
-            found.append((key, _of_answer(key, options.seed, questions[key.question_id])))
-    if surprise is not None:
-        found.sort(key=lambda one: (-surprise[one[0]], one[1].item.id))
-    if place is not None:
-        found.sort(key=lambda one: place[one[0]])
-        left_out = +Counter({"no longer open": len(place) - len(found)})
+        else:
+            found[key] = _of_answer(key, options.seed, questions[key.question_id])
+    if listed is not None:
+        found = {key: found[key] for key in listed if key in found}
+        left_out = +Counter({"no longer open": len(listed) - len(found)})
     if not found:
         reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items()) or "there are none"
         raise InputError(f"{run.path}: no answer is left to score ({reasons})")
-    candidates = [candidate for _, candidate in found]
-    ordered = options.which != "random"
-    return _Candidates(candidates, dict(left_out), ordered, deferred.sha256 if deferred else None)
+    return _Candidates(list(found.values()), left_out)
 
 
 def _answers_with_items(run: Run, seed: int) -> _Candidates:
@@ -162,30 +136,6 @@ def _pairs(run: Run, options: PlanOptions) -> _Candidates:
 def _of_answer(key: AnswerKey, seed: int, question: Question) -> _Candidate:
     item = Item(id=_draw(seed, *key)[:12], **key._asdict())
     return _Candidate(item, question.category, question.group, key.model)
-
-
-def _surprise(run: Run, judge: str | None, teacher: str | None) -> dict[AnswerKey, float]:
-    """The chance, 0 to 1, that the judge's verdict on usable is overturned, for each answer that it scored.
-
-    Against a teacher: |P(usable) - the teacher's verdict|, above one half where the two differ. Otherwise the smaller
-    of P(usable) and its complement.
-    """
-    for option, name in (("--judge", judge), ("--teacher", teacher)):
-        if (name is None and option == "--judge") or (name is not None and name not in run.judges()):
-            judges = ", ".join(run.judges()) or "none; run `medjudge eval` first"
-            raise InputError(f"--which informative: {option} names a judge of {run.path}; there are: {judges}")
-    assert judge is not None
-    if judge == teacher:
-        raise InputError(f"--teacher {teacher}: is the judge itself; name another one, or omit it")
-    taught = scored_rounds(run.judgments(teacher)) if teacher else {}
-    surprise = {}
-    for key, rounds in scored_rounds(run.judgments(judge)).items():
-        if any(judgment.probabilities is None for judgment in rounds):
-            raise InputError(f"--judge {judge}: gives no probabilities; take a local judge, or --which random")
-        usable = float(mean_probabilities(rounds)[USABLE_FROM - 1 :].sum())
-        chance = abs(usable - (level_of(taught[key]) >= USABLE_FROM)) if key in taught else min(usable, 1 - usable)
-        surprise[key] = round(chance, 12)  # so that 0.3 and 0.7 are a tie
-    return surprise
 
 
 def _spread(candidates: Sequence[_Candidate], size: int) -> list[_Candidate]:
@@ -258,13 +208,6 @@ def _draw(seed: int, *parts: object) -> str:
     return sha256("\x1f".join(map(str, (seed, *parts))).encode()).hexdigest()
 
 
-class DeferredAnswers(NamedTuple):
-    """The answers of the list in its order, and the sha256 of its file."""
-
-    keys: list[AnswerKey]
-    sha256: str
-
-
 class _Line(BaseModel):
     # The other fields of a line are for people.
     model_config = ConfigDict(strict=True, protected_namespaces=())
@@ -274,8 +217,8 @@ class _Line(BaseModel):
     sample: int = 0
 
 
-def read_deferred(run: Run) -> DeferredAnswers:
-    """Reads the list of a run.
+def read_deferred(run: Run) -> list[AnswerKey]:
+    """Reads the list of the answers of a run that `medjudge eval` left to physicians, in its order.
 
     Raises:
         InputError: There is none, or a line names no answer.
@@ -290,4 +233,4 @@ def read_deferred(run: Run) -> DeferredAnswers:
         except ValidationError as error:
             raise InputError(f"{file}, line {number}: {first_problem(error)}") from None
         keys.append(AnswerKey(line.question_id, line.model, line.sample))
-    return DeferredAnswers(keys, file_sha256(file))
+    return keys

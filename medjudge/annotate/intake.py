@@ -1,27 +1,22 @@
-"""Forms that come back: every cell is checked against the plan, and every problem is reported at once."""
+"""Forms that come back: every cell is checked against the plans, and every problem is reported at once."""
 
 import re
+from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
 from medjudge.annotate.add_scores import shown_record
 from medjudge.annotate.cells import DIMENSIONS, Row, cell_name, score_values
 from medjudge.annotate.plan import Plan
-from medjudge.annotate.tasks import LEVELS, PAIRS, Task
+from medjudge.annotate.tasks import LEVELS, Task
 from medjudge.annotate.units import Unit, printable, same_text
 from medjudge.annotate.wording import Message, message
-from medjudge.annotate.workbook import Form, FormRow, write_workbook
+from medjudge.annotate.workbook import Form, FormRow
 from medjudge.errors import InputError
-from medjudge.files import first_problem, json_lines
-from medjudge.item_records import ItemScore
-from medjudge.pair_records import PhysicianPair
 from medjudge.records import PhysicianScore
 from medjudge.store import Run
 from medjudge.tables.spreadsheets import artefact, is_blank
-from medjudge.text.checklist_items import items_of
 
 _NUMBER = re.compile(r"[0-9](\.0+)?")
 
@@ -32,41 +27,31 @@ class Asked(NamedTuple):
     unit: Unit
     row: int
 
-    @property
-    def id(self) -> str:
-        return self.unit.rows[self.row]
-
-    @property
-    def texts(self) -> dict[str, str]:
-        """The texts of the row as it was exported."""
-        item = {"item": printable(self.unit.points[self.row])} if self.unit.points else {}
-        return {**self.unit.texts, **item}
-
 
 AskedOfRaters = Mapping[str, Mapping[str, Asked]]
-"""The rows of each rater's form, by row id."""
+"""The rows of each rater's forms, by row id."""
+
+Earlier = dict[Hashable, tuple[Any, str | None]]
+"""Rater and subject of a record -> the record, and the place of its row in a form; None for one in the run."""
 
 
 class Problem(NamedTuple):
-    """A row or file that cannot be imported, and why; `asked` and `row` where it is known which item is meant."""
+    """A row or form that cannot be imported, and why."""
 
     path: Path
-    place: Message | str
+    place: Message
     wrong: Sequence[Message | str]
-    asked: Asked | None = None
-    row: FormRow | None = None
 
-    def text(self, language: str = "en", here: bool = False) -> str:
-        """The problem in a language; `here` for a workbook that shows the row again."""
+    def text(self, language: str = "en") -> str:
+        """The problem in a language."""
         return ("；" if language == "zh" else "; ").join(
-            one.text(language, here) if isinstance(one, Message) else one for one in self.wrong
+            one.text(language) if isinstance(one, Message) else one for one in self.wrong
         )
 
     def line(self, language: str, name: Path | str) -> str:
         """File, place and what is wrong, in a language."""
-        place = self.place.text(language) if isinstance(self.place, Message) else self.place
         file, colon = (f"{name}，", "：") if language == "zh" else (f"{name}, ", ": ")
-        return f"{file}{place}{colon}{self.text(language)}"
+        return f"{file}{self.place.text(language)}{colon}{self.text(language)}"
 
 
 class Checked(NamedTuple):
@@ -75,20 +60,14 @@ class Checked(NamedTuple):
     Attributes:
         records: What can be imported.
         problems: What cannot.
-        unscored: Rows that are filled in neither here nor in the run.
-        only_comments: Those of them with a comment.
-        missing: Items of a workbook's rater that are not in the workbook and not filled in: file -> sheet -> row ids.
-        plans: The plans that the forms belong to.
+        only_comments: Rows with a comment and nothing else; they are not imported.
         languages: English, and Chinese where questions are Chinese: problems are forwarded to raters.
     """
 
     records: list[Any]
     problems: list[Problem]
-    unscored: int
     only_comments: int
-    missing: dict[str, dict[str, list[str]]]
-    plans: list[Plan]
-    languages: Sequence[str] = ("en",)
+    languages: Sequence[str]
 
     def lines(self, problem: Problem, name: Path | str) -> str:
         """A problem in the languages of those who read it, a line each."""
@@ -106,192 +85,92 @@ class Checked(NamedTuple):
         raise InputError("\n  ".join([f"{len(lines)} problems; {end}", *lines]))
 
 
-class Intake:
-    """Collects the records of forms and files, and everything that is wrong with them.
+def check_forms(run: Run, task: Task, plans: Sequence[Plan], forms: Sequence[Form], replace: bool = False) -> Checked:
+    """The records of forms, and everything that is wrong with them; a row that is not filled in is no problem.
 
     Args:
-        plans: The run's plan, and earlier ones whose forms may still come back; each form is checked against its own.
+        plans: Those that the forms belong to; see `plans_of`.
         replace: Whether a record may differ from the one that the rater gave before.
     """
-
-    def __init__(self, run: Run, task: Task, plans: Sequence[Plan], replace: bool = False) -> None:
-        self._run, self._task, self._plans, self._replace = run, task, plans, replace
-        self._asked: dict[int, AskedOfRaters] = {}
-        # Where a rater's record of the same thing was found before: None for the run.
-        self._earlier: dict[Hashable, tuple[Any, str | None]] = {
-            (record.rater, task.key_of(record)): (record, None) for record in task.kept(run)
-        }
-        self._records: list[Any] = []
-        self._problems: list[Problem] = []
-        self._blank: list[tuple[FormRow, Asked]] = []
-        self._absent: list[tuple[Form, str, Asked]] = []
-
-    def add_form(self, form: Form) -> None:
-        """Checks a form against its plan; a row that is not filled in is no problem."""
-        asked = self._asked_by(_plan_of(form, self._plans))
-        self._problems += [Problem(form.path, place, [what]) for place, what in form.problems]
+    asked = _asked_by(run, task, plans)
+    earlier: Earlier = {(record.rater, task.key_of(record)): (record, None) for record in task.kept(run)}
+    records: list[Any] = []
+    problems: list[Problem] = []
+    only_comments = 0
+    for form in forms:
+        problems += [Problem(form.path, place, [what]) for place, what in form.problems]
         if what := _why_foreign(form, asked):
-            self._problems.append(Problem(form.path, message("whole_form"), [what]))
-            return
-        places: dict[tuple[str, str], list[Message]] = {}
+            problems.append(Problem(form.path, message("whole_form"), [what]))
+            continue
+        places: dict[str, list[Message]] = defaultdict(list)
         for row in form.rows:
-            places.setdefault((row.rater, row.item_id), []).append(row.place)
-        self._absent += [
-            (form, rater, one)
-            for rater in dict.fromkeys(row.rater for row in form.rows)
-            for row_id, one in asked[rater].items()
-            if (rater, row_id) not in places
-        ]
+            places[row.item_id].append(row.place)
         for row in form.rows:
-            of_row = asked[row.rater].get(row.item_id)
-            record, wrong = _read_row(row, of_row, self._task) if of_row else (None, [_unknown_id(row, asked)])
-            if others := [place for place in places[row.rater, row.item_id] if of_row and place != row.place]:
-                wrong.append(message("repeated", item=row.item_id, places=others))
+            of_row = asked[form.rater].get(row.item_id)
+            record, wrong = None, [_unknown_id(row, form.rater, asked)]
+            if of_row is not None:
+                record, wrong = _read_row(row, of_row, form.rater, task)
+                if others := [place for place in places[row.item_id] if place != row.place]:
+                    wrong.append(message("repeated", item=row.item_id, places=others))
             if record is not None:
-                wrong += self._conflicts(record)
+                wrong += _conflicts(record, earlier, task, replace)
             if wrong:
-                self._problems.append(Problem(form.path, row.place, wrong, of_row, row))
+                problems.append(Problem(form.path, row.place, wrong))
             elif record is not None:
-                self._keep(record, f"{form.path.name}, {row.place}")
-            elif of_row is not None:
-                self._blank.append((row, of_row))
-
-    def add_records(self, path: Path) -> None:
-        """Checks the records of a .jsonl file of pairs or items; what they are about must be in the run."""
-        answered = {answer.key for answer in self._run.answers()}
-        items = {question.id: {item.text for item in items_of(question)} for question in self._run.questions()}
-        for number, fields in json_lines(path):
-            place = f"line {number}"
-            try:
-                record = (PhysicianPair if self._task is PAIRS else ItemScore).model_validate(fields)
-            except ValidationError as error:
-                self._problems.append(Problem(path, place, [first_problem(error)]))
-                continue
-            wrong: list[Message | str] = [
-                f"no answer of {key.model} (sample {key.sample}) to {key.question_id} in {self._run.path}; compare the "
-                "ids, or remove the line"
-                for key in record.answer_keys
-                if key not in answered
-            ]
-            if not wrong and isinstance(record, ItemScore) and record.item not in items.get(record.question_id, ()):
-                wrong.append(f"'{record.item[:60]}' is no item of {record.question_id}; compare the texts")
-            wrong = wrong or self._conflicts(record)
-            if wrong:
-                self._problems.append(Problem(path, place, wrong))
+                earlier[record.rater, task.key_of(record)] = (record, f"{form.path.name}, {row.place}")
+                records.append(record)
             else:
-                self._keep(record, f"{path.name}, {place}")
-
-    def checked(self) -> Checked:
-        """Everything that was collected."""
-        unscored = [row for row, asked in self._blank if not self._is_scored(row.rater, asked)]
-        commented = sum(not is_blank(row.cells.get("comment")) for row in unscored)
-        missing: dict[str, dict[str, list[str]]] = {}
-        order = self._run.scheme().category_ids
-        for form, rater, asked in sorted(self._absent, key=lambda one: order.index(one[2].unit.question.category)):
-            if not self._is_scored(rater, asked):
-                by_sheet = missing.setdefault(str(form.path), {})
-                by_sheet.setdefault(self._task.sheet or asked.unit.question.category, []).append(asked.id)
-        plans = [self._plans[index] for index in sorted(self._asked)]
-        chinese = any(question.language == "zh" for question in self._run.questions())
-        languages = ("en", "zh") if chinese else ("en",)
-        return Checked(self._records, self._problems, len(unscored), commented, missing, plans, languages)
-
-    def _asked_by(self, index: int) -> AskedOfRaters:
-        """The rows of each rater of a plan."""
-        if index not in self._asked:
-            self._asked[index] = {
-                rater: {row_id: Asked(unit, row) for unit in units for row, row_id in enumerate(unit.rows)}
-                for rater, units in self._task.units(self._run, self._plans[index]).items()
-            }
-        return self._asked[index]
-
-    def _is_scored(self, rater: str, asked: Asked) -> bool:
-        return (rater, self._task.keys_of(asked.unit)[asked.row]) in self._earlier
-
-    def _keep(self, record: Any, place: str) -> None:
-        self._earlier[record.rater, self._task.key_of(record)] = (record, place)
-        self._records.append(record)
-
-    def _conflicts(self, record: Any) -> list[Message | str]:
-        """Reasons against a record, given an earlier one of the same rater on the same thing."""
-        earlier, place = self._earlier.get((record.rater, self._task.key_of(record)), (None, None))
-        if earlier is None or self._task.said(earlier) == self._task.said(record):
-            return []
-        if place is None and self._replace:
-            return []
-        name = "conflict_in_run" if place is None else "conflict"
-        said = {"before": shown_record(earlier), "now": shown_record(record), "place": place}
-        return [message(name, rater=record.rater, verdict=self._task.verdict, **said)]
+                only_comments += not is_blank(row.cells.get("comment"))
+    chinese = any(question.language == "zh" for question in run.questions())
+    return Checked(records, problems, only_comments, ("en", "zh") if chinese else ("en",))
 
 
-def write_problem_form(form: Form, problems: Sequence[Problem], task: Task) -> Path | None:
-    """Writes the items of a form that have problems into a new form in its folder, to fix and import like the first.
-
-    An item's other rows are shown as they were filled in.
-
-    Returns:
-        The file; None where no problem belongs to an item.
-    """
-    units: dict[str, Unit] = {}
-    described: dict[str, str] = {}
-    for problem in problems:
-        if problem.path == form.path and problem.asked is not None and problem.row is not None:
-            row_id = problem.asked.id
-            units[problem.asked.unit.item.id] = problem.asked.unit
-            lines = [
-                message("this_row", what=problem.text(language, here=True)).text(language) for language in ("en", "zh")
-            ]
-            described[row_id] = "\n".join([*([described[row_id]] if row_id in described else []), *lines])
-    if not units:
-        return None
-    filled = {row.item_id: row.cells for row in reversed(form.rows)}
-    path = _free_name(form.path)
-    write_workbook(path, form.rows[0].rater, list(units.values()), task, filled, described)
-    return path
+def plans_of(forms: Sequence[Form], plans: Sequence[Plan]) -> list[Plan]:
+    """The plans that hold items of the forms; the first one where none does."""
+    ids = {row.item_id.partition(".")[0] for form in forms for row in form.rows}
+    return [plan for plan in plans if any(item.id in ids for item in plan.items)] or [plans[0]]
 
 
-def _free_name(path: Path) -> Path:
-    stem = re.sub(r"-to-fix(-\d+)?$", "", path.stem)
-    names = [f"{stem}-to-fix{path.suffix}", *(f"{stem}-to-fix-{number}{path.suffix}" for number in range(2, 1000))]
-    return next(path.with_name(name) for name in names if not path.with_name(name).exists())
+def _asked_by(run: Run, task: Task, plans: Sequence[Plan]) -> AskedOfRaters:
+    """The rows of each rater of all plans: an id names the same answer or pair in each of them."""
+    asked: dict[str, dict[str, Asked]] = defaultdict(dict)
+    for plan in plans:
+        for rater, units in task.units(run, plan).items():
+            asked[rater] |= {row_id: Asked(unit, row) for unit in units for row, row_id in enumerate(unit.rows)}
+    return asked
 
 
-def _plan_of(form: Form, plans: Sequence[Plan]) -> int:
-    """The index of the plan that a form belongs to: the one with most of its items, and then with fewest others."""
-    rows = {(row.rater, row.item_id.partition(".")[0]) for row in form.rows}
-    raters = {rater for rater, _ in rows}
-
-    def likeness(index: int) -> tuple[bool, int, int]:
-        by_rater = plans[index].by_rater
-        items = {(rater, item_id) for rater in raters for item_id in by_rater.get(rater, ())}
-        return raters <= set(by_rater), len(rows & items), -len(items)
-
-    return max(range(len(plans)), key=likeness)
+def _conflicts(record: Any, earlier: Earlier, task: Task, replace: bool) -> list[Message]:
+    """Reasons against a record, given an earlier one of the same rater on the same thing."""
+    before, place = earlier.get((record.rater, task.key_of(record)), (None, None))
+    if before is None or task.said(before) == task.said(record) or (place is None and replace):
+        return []
+    name = "conflict_in_run" if place is None else "conflict"
+    facts = {"before": shown_record(before), "now": shown_record(record), "place": place}
+    return [message(name, rater=record.rater, verdict=task.verdict, **facts)]
 
 
 def _why_foreign(form: Form, asked: AskedOfRaters) -> Message | None:
-    """The reason why a form as a whole cannot belong to this plan; None where it can."""
-    raters = {row.rater for row in form.rows}
-    if unknown := raters - set(asked):
-        return message("unknown_rater", rater=min(unknown), raters=list(asked))
-    named = form.path.stem
-    if named in asked and raters - {named}:
-        return message("named_after", named=named, rater=min(raters - {named}))
+    """The reason why a form as a whole cannot belong to these plans; None where it can."""
+    if form.rater not in asked:
+        return message("unknown_rater", rater=form.rater, raters=list(asked))
+    if form.path.stem in asked and form.path.stem != form.rater:
+        return message("named_after", named=form.path.stem, rater=form.rater)
     ids = {row.item_id for row in form.rows}
     if ids and not ids & {row_id for of_rater in asked.values() for row_id in of_rater}:
         return message("another_run", count=len(ids))
     return None
 
 
-def _unknown_id(row: FormRow, asked: AskedOfRaters) -> Message:
+def _unknown_id(row: FormRow, rater: str, asked: AskedOfRaters) -> Message | str:
     """The problem with an id that none of the rater's rows has."""
     if not row.item_id:
         return message("id_missing")
-    others = [rater for rater, of_rater in asked.items() if row.item_id in of_rater]
-    return message("id_of_others" if others else "id_unknown", item=row.item_id, others=others, rater=row.rater)
+    others = [other for other, of_rater in asked.items() if row.item_id in of_rater]
+    return message("id_of_others" if others else "id_unknown", item=row.item_id, others=others, rater=rater)
 
 
-def _read_row(row: FormRow, asked: Asked, task: Task) -> tuple[Any, list[Message | str]]:
+def _read_row(row: FormRow, asked: Asked, rater: str, task: Task) -> tuple[Any, list[Message | str]]:
     """The record of a row, None where it is blank or has a problem; and its problems."""
     unit = asked.unit
     fields = task.fields(unit.by_dimensions)
@@ -302,7 +181,7 @@ def _read_row(row: FormRow, asked: Asked, task: Task) -> tuple[Any, list[Message
     if task is LEVELS:
         if fields == ("score",) and filled != {"score"}:
             wrong.append(message("not_by_dimensions", category=unit.question.category))
-        cells = {**unit.item.keys[0]._asdict(), "rater": row.rater, **row.cells}
+        cells = {**unit.item.keys[0]._asdict(), "rater": rater, **row.cells}
         values, problems = score_values(Row(str(row.place), cells, at=row.at), None)
         wrong += problems
         return None if wrong else PhysicianScore.model_validate(values), wrong
@@ -318,7 +197,7 @@ def _read_row(row: FormRow, asked: Asked, task: Task) -> tuple[Any, list[Message
         wrong.append(
             message("no_choice", cell=cell_name(row.at, field), value=value, offered=list(task.offered(field)))
         )
-    return None if wrong else task.record(unit, asked.row, row.rater, given), wrong
+    return None if wrong else task.record(unit, asked.row, rater, given), wrong
 
 
 def _score_in_comment(row: FormRow, fields: Sequence[str]) -> list[Message]:
@@ -333,7 +212,8 @@ def _wrong_texts(row: FormRow, asked: Asked, fields: Sequence[str]) -> list[Mess
 
     A reference or checklist that was corrected in the meantime does not invalidate a score.
     """
-    expected, wrong = asked.texts, []
+    unit, wrong = asked.unit, []
+    expected = {**unit.texts, "item": printable(unit.points[asked.row]) if unit.points else ""}
     for field, text in row.texts.items():
         cell = cell_name(row.at, field)
         if same_text(text, expected[field]):

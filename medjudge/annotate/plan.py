@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from shlex import quote
 from typing import Literal, NamedTuple
@@ -15,6 +16,7 @@ from medjudge.records import CONSTRUCTED, AnswerKey, invisible
 from medjudge.store import Run
 
 Which = Literal["random", "informative", "deferred"]
+"""`informative` is read in plans of earlier versions only."""
 SCORES_PLAN = "plan.json"
 """The file of the plan of scores."""
 
@@ -30,10 +32,7 @@ class PlanOptions(NamedTuple):
         raters: Their names or e-mail addresses.
         overlap: Raters per answer or pair, 1 to the number of raters; None for 2 where there are two raters.
         each: The most answers or pairs per rater; None for no limit.
-        which: `random` answers to validate a judge on, `informative` ones to correct a judge, or the `deferred` ones
-            that `medjudge eval` listed.
-        judge: For `informative`: a judge of this run that gives probabilities.
-        teacher: For `informative`: another judge of this run, or None.
+        which: `random` answers to validate a judge on, or the `deferred` ones that `medjudge eval` listed.
         seed: Fixes the draw, the shares, every rater's order, and which answer of a pair is A.
         models: For pairs: the models to compare, at least two.
     """
@@ -42,8 +41,6 @@ class PlanOptions(NamedTuple):
     overlap: int | None = None
     each: int | None = None
     which: Which = "random"
-    judge: str | None = None
-    teacher: str | None = None
     seed: int = 0
     models: Sequence[str] = ()
 
@@ -106,20 +103,19 @@ class Plan(_Strict):
     """Who scores, compares or marks what: a file in the folder `annotation` of a run.
 
     `by_rater` lists each rater's item ids in that rater's order. `left_out` counts the answers that could not be
-    chosen, by reason. `list_sha256` is that of the list that `deferred` answers were taken from.
+    chosen, by reason.
     """
+
+    model_config = ConfigDict(extra="ignore")  # earlier versions wrote more fields
 
     seed: int
     which: Which = "random"
-    judge: str | None = None
-    teacher: str | None = None
     overlap: int = 1
     each: int | None = None
     models: list[str] = []
     items: list[Item | Pair] = Field(validation_alias=AliasChoices("items", "answers"))
     by_rater: dict[str, list[str]]
     left_out: dict[str, int] = {}
-    list_sha256: str | None = None
 
     @field_validator("by_rater")
     @classmethod
@@ -210,29 +206,20 @@ def read_plan(run: Run, name: str = SCORES_PLAN, command: str = "annotate") -> P
 
 
 def read_plans(run: Run, name: str = SCORES_PLAN, command: str = "annotate") -> list[Plan]:
-    """Reads a plan of a run and the earlier ones that `write_plan` kept, the latest first.
+    """Reads a plan of a run, and the earlier ones that `write_plan` kept.
 
     Raises:
         InputError: There is none, or one is invalid.
     """
-    plan = read_plan(run, name, command)
-    return [plan, *(_read(file) for file in reversed(_earlier_files(plan_file(run, name))))]
+    earlier = plan_file(run, name)
+    return [read_plan(run, name, command), *map(_read, sorted(earlier.parent.glob(f"{earlier.stem}-[0-9]*.json")))]
 
 
 def earlier_file(run: Run, name: str = SCORES_PLAN) -> Path:
     """The path to which the plan moves when a new one is written: plan-1.json, plan-2.json and so on."""
     file = plan_file(run, name)
-    files = _earlier_files(file)
-    return file.with_stem(f"{file.stem}-{1 + (_number(files[-1]) if files else 0)}")
-
-
-def _earlier_files(file: Path) -> list[Path]:
-    return sorted((other for other in file.parent.glob(f"{file.stem}-*.json") if _number(other)), key=_number)
-
-
-def _number(file: Path) -> int:
-    number = file.stem.rpartition("-")[2]
-    return int(number) if number.isdecimal() else 0
+    names = (file.with_stem(f"{file.stem}-{number}") for number in count(1))
+    return next(name for name in names if not name.exists())
 
 
 def _read(file: Path) -> Plan:

@@ -123,23 +123,15 @@ class _Pages:
         self.disputes = disputes
         self.saved_at: list[float] = []
         self.numbers = {unit.item.id: number for number, unit in enumerate(units)}
-        self._state: object = None
-        self._records: dict[Hashable, Any] = {}
 
     def records(self) -> Mapping[Hashable, Any]:
-        """The rater's records by what they are about; their file is read again only if it changed.
+        """The rater's records by what they are about.
 
-        It is read under a lock, so that several windows and servers of one run see each other's records and lose none.
+        They are read under a lock, so that several windows and servers of one run see each other's and lose none.
         """
-        file, task = self.task.file(self.run), self.task
         with scores_lock(self.run):
-            stat = file.stat() if file.exists() else None
-            state = stat and (stat.st_ino, stat.st_mtime_ns, stat.st_size)
-            if state != self._state:
-                kept = (record for record in task.kept(self.run) if record.rater == self.rater)
-                self._records = {task.key_of(record): record for record in kept}
-                self._state = state
-            return self._records
+            kept = self.task.kept(self.run)
+        return {self.task.key_of(record): record for record in kept if record.rater == self.rater}
 
     def start(self, languages: Sequence[str]) -> Any:
         """The first open unit, or the end page."""

@@ -121,19 +121,18 @@ class Message(NamedTuple):
     name: str
     facts: Mapping[str, Any] = {}
 
-    def text(self, language: str = "en", here: bool = False) -> str:
-        """The message in a language; `here` for a workbook that shows the row again."""
+    def text(self, language: str = "en") -> str:
+        """The message in a language."""
         texts = PACKAGED.load(language, "form_messages.yaml", FormMessages)
 
         def said(fact: str, value: Any) -> str:
             if isinstance(value, Message):
-                return value.text(language, here)
+                return value.text(language)
             if isinstance(value, list):
                 return texts.between.join(said(fact, one) for one in value)
             return texts.fields.get(value, value) if fact in _OF_FIELDS else str(value)
 
-        name = f"{self.name}_here" if here and f"{self.name}_here" in texts.messages else self.name
-        return texts.messages[name].format(**{fact: said(fact, value) for fact, value in self.facts.items()})
+        return texts.messages[self.name].format(**{fact: said(fact, value) for fact, value in self.facts.items()})
 
     def __str__(self) -> str:
         return self.text()

@@ -21,8 +21,7 @@ from medjudge.tables.spreadsheets import CellNames, Sheet, column_letters, is_bl
 
 _FIRST_SHEET = "Read me 说明"
 _RATER = "Rater 评分人"
-_PROBLEM = {"problem": "To fix 需要修改"}
-_WIDTHS = {"id": 9, "question": 34, "reference": 32, "checklist": 26, "answer": 58, "comment": 30, "problem": 40}
+_WIDTHS = {"id": 9, "question": 34, "reference": 32, "checklist": 26, "answer": 58, "comment": 30}
 _WIDTHS |= {"first": 48, "second": 48, "item": 40, "verdict": 22}
 _SCORE_WIDTH, _GUIDANCE_WIDTH = 11, 78
 _SCREEN = 1290
@@ -44,7 +43,6 @@ class FormRow(NamedTuple):
     """
 
     place: Message
-    rater: str
     item_id: str
     texts: Mapping[str, str]
     cells: Mapping[str, object]
@@ -53,21 +51,15 @@ class FormRow(NamedTuple):
 
 
 class Form(NamedTuple):
-    """A file that came back; its `problems`, each with its place, belong to no row."""
+    """A rater's file that came back; its `problems`, each with its place, belong to no row."""
 
     path: Path
+    rater: str
     rows: list[FormRow]
     problems: list[tuple[Message, Message]]
 
 
-def write_workbook(
-    path: Path,
-    rater: str,
-    listed: Sequence[Unit],
-    task: Task = LEVELS,
-    filled: Mapping[str, Mapping[str, object]] | None = None,
-    problems: Mapping[str, str] | None = None,
-) -> None:
+def write_workbook(path: Path, rater: str, listed: Sequence[Unit], task: Task = LEVELS) -> None:
     """Writes one rater's form.
 
     A text that needs more than 24 lines of its column continues in further rows, marked `ID +1`, `ID +2` and so on. No
@@ -78,8 +70,6 @@ def write_workbook(
         path: The .xlsx file; written completely or not at all.
         rater: Named on the first sheet.
         listed: At least one unit, in the order of the rows in their sheet.
-        filled: Row id -> cells to fill in beforehand.
-        problems: Row id -> what has to be fixed; shown at the end of the row.
     """
     from openpyxl import Workbook  # takes a while to import
 
@@ -89,7 +79,7 @@ def write_workbook(
     _write_first_sheet(workbook.active, rater, listed, task)
     for name in [task.sheet] if task.sheet else listed[0].scheme.category_ids:
         if units := [unit for unit in listed if name in (task.sheet, unit.question.category)]:
-            _write_sheet(workbook.create_sheet(name), units, task, filled or {}, problems or {})
+            _write_sheet(workbook.create_sheet(name), units, task)
     with replacing(path) as file:
         workbook.save(file)
 
@@ -101,8 +91,7 @@ def read_workbook(path: Path, scheme: Scheme = LLMEVAL_MED, task: Task = LEVELS)
         InputError: The file is not a workbook, or not a form of the task's `export`.
     """
     if path.suffix.lower() != ".xlsx":
-        also = "" if task is LEVELS else ", and records from .jsonl"
-        raise InputError(f"{path}: forms are read from .xlsx{also}; save it as one")
+        raise InputError(f"{path}: forms are read from .xlsx; save it as one")
     sheets = read_sheets(path)
     by_name = {str(task.sheet if sheet.name == task.former_sheet else sheet.name): sheet for sheet in sheets}
     fields = (
@@ -117,9 +106,9 @@ def read_workbook(path: Path, scheme: Scheme = LLMEVAL_MED, task: Task = LEVELS)
         wanted = f"sheet '{task.sheet}'" if task.sheet else "sheet of a category"
         missing = f"no {wanted}" if not found else f"no sheet '{_FIRST_SHEET}' that names the rater"
         raise InputError(f"{path}: {missing}; a form that `medjudge {task.command} export` wrote is expected")
-    form = Form(path, [], [])
+    form = Form(path, rater, [], [])
     for name, of_sheet in found.items():
-        _read_sheet(form, by_name[name], of_sheet, rater, task)
+        _read_sheet(form, by_name[name], of_sheet, task)
     return form
 
 
@@ -171,16 +160,10 @@ def _guidance(listed: Sequence[Unit], language: str, task: Task) -> list[tuple[s
     return lines
 
 
-def _write_sheet(
-    sheet: Any,
-    units: Sequence[Unit],
-    task: Task,
-    filled: Mapping[str, Mapping[str, object]],
-    problems: Mapping[str, str],
-) -> None:
+def _write_sheet(sheet: Any, units: Sequence[Unit], task: Task) -> None:
     asked = task.fields(units[0].by_dimensions)
     open_fields = (*asked, *task.comments)
-    fields = ["id", *_shown(task), *open_fields, *(_PROBLEM if problems else ())]
+    fields = ["id", *_shown(task), *open_fields]
     _write_headings(sheet, fields, task)
     styles = _styles()
     open_rows: dict[str, list[int]] = {}
@@ -193,8 +176,6 @@ def _write_sheet(
             shown["id"] = ids[row] if row < len(ids) else f"{unit.item.id} +{row}"
             if row < len(unit.points):
                 shown["item"] = printable(unit.points[row])
-            if row < len(ids) and problems:
-                shown["problem"] = printable(problems.get(ids[row], ""))
             for column, field in enumerate(fields, 1):
                 cell = sheet.cell(number, column)
                 cell.alignment = styles.wrapped
@@ -203,7 +184,6 @@ def _write_sheet(
                     _text(cell, shown[field])
                 if row < len(ids) and field in open_fields:
                     cell.protection, cell.fill = styles.unlocked, styles.yellow
-                    _fill_in(cell, filled.get(ids[row], {}).get(field))
                     if field != "comment":
                         cell.alignment, cell.font = styles.centred, styles.large
             sheet.cell(number, 1).font = styles.small
@@ -230,11 +210,11 @@ def _write_headings(sheet: Any, fields: Sequence[str], task: Task) -> None:
     styles = _styles()
     for column, field in enumerate(fields, 1):
         sheet.column_dimensions[column_letters(column - 1)].width = _WIDTHS.get(field, _SCORE_WIDTH)
-        cell = _text(sheet.cell(1, column), {**task.headings, **_PROBLEM}[field])
+        cell = _text(sheet.cell(1, column), task.headings[field])
         cell.font, cell.fill, cell.alignment = styles.bold, styles.grey, styles.heading
     sheet.row_dimensions[1].height = 4 * _LINE_HEIGHT
     sheet.freeze_panes = "B2"
-    to_see = [_WIDTHS.get(field, _SCORE_WIDTH) for field in fields if field not in ("comment", "problem")]
+    to_see = [_WIDTHS.get(field, _SCORE_WIDTH) for field in fields if field != "comment"]
     sheet.sheet_view.zoomScale = min(100, 100 * _SCREEN // sum(7 * width + 5 for width in to_see))
     sheet.print_title_rows = "1:1"
 
@@ -267,14 +247,7 @@ def _offer(sheet: Any, unit: Unit, task: Task, field: str, letter: str, rows: Se
     offered = task.offered(field)
     rule = DataValidation("list", formula1=f'"{",".join(offered)}"', allow_blank=True)
     rule.showErrorMessage, rule.errorStyle = True, "stop"
-    if task is LEVELS:
-        low, high = offered[0], offered[-1]
-        rule.errorTitle = "Not on the scale 超出范围"
-        rule.error = f"A whole number from {low} to {high}, or an empty cell. 请填写{low}至{high}的整数，或留空。"
-        if len(offered) == 2:
-            rule.error = f"{low} or {high}, or an empty cell. 请填写{low}或{high}，或留空。"
-    else:
-        rule.error = "One of the listed verdicts, or an empty cell. 请从列表中选择，或留空。"
+    rule.error = f"One of {', '.join(offered)}, or an empty cell. 请从列表中选择，或留空。"
     rule.showInputMessage, rule.prompt = True, _prompt(unit, task, field)
     for row in rows:
         rule.add(f"{letter}{row}")
@@ -306,24 +279,16 @@ def _text(cell: Any, text: str) -> Any:
     return cell
 
 
-def _fill_in(cell: Any, value: object) -> None:
-    if isinstance(value, str):
-        _text(cell, printable(value))
-    elif value is not None:
-        cell.value = value
-
-
 class _Line(NamedTuple):
     """A row of a sheet; `part` counts the rows of its item from 0."""
 
     number: int
-    item_id: str
     part: int
     values: Mapping[str, object]
     wrong: list[Message]
 
 
-def _read_sheet(form: Form, sheet: Sheet, asked: Sequence[str], rater: str, task: Task) -> None:
+def _read_sheet(form: Form, sheet: Sheet, asked: Sequence[str], task: Task) -> None:
     """Adds the items of a sheet to the form, and what belongs to none of them.
 
     Args:
@@ -338,24 +303,30 @@ def _read_sheet(form: Form, sheet: Sheet, asked: Sequence[str], rater: str, task
         return
     column = {field: headings.index(heading) for field, heading in wanted.items()}
     letters = {field: column_letters(index) for field, index in column.items()}
-    items: list[list[_Line]] = []
+    items: list[tuple[str, list[_Line]]] = []
     further: dict[str, list[_Line]] = {}
     for number, cells in sheet.rows[1:]:
-        line = _line(number, cells, headings, column)
-        line.wrong.extend(
+        values = {field: cells[index] if index < len(cells) else None for field, index in column.items()}
+        label = "" if is_blank(values["id"]) else str(values["id"]).strip()
+        wrong = [
+            message("no_heading", value=cell)
+            for cell, heading in zip_longest(cells, headings)
+            if not heading and not is_blank(cell)
+        ]
+        wrong += [
             message("formula", cell=cell_name(CellNames(letters, number), field))
             for field in open_fields
             if (number, column[field]) in sheet.unsaved
-        )
-        if line.part:
-            further.setdefault(line.item_id, []).append(line)
+        ]
+        if continuation := _CONTINUATION.fullmatch(label):
+            further.setdefault(continuation[1], []).append(_Line(number, int(continuation[2]), values, wrong))
         else:
-            items.append([line])
+            items.append((label, [_Line(number, 0, values, wrong)]))
     texts = ("item",) if task.name == "items" else task.shown
-    for item in items:  # a repeated item keeps its further rows where it first appears
-        item += sorted(further.pop(item[0].item_id.partition(".")[0], []), key=lambda line: line.part)
-        place = message("place", sheet=sheet.name, row=item[0].number)
-        form.rows.append(_row(item, place, texts, open_fields, rater, letters))
+    for item_id, lines in items:  # a repeated item keeps its further rows where it first appears
+        lines += sorted(further.pop(item_id.partition(".")[0], []), key=lambda line: line.part)
+        place = message("place", sheet=sheet.name, row=lines[0].number)
+        form.rows.append(_row(item_id, lines, place, texts, open_fields, letters))
     for item_id, lines in further.items():
         place = message("place", sheet=sheet.name, row=lines[0].number)
         form.problems.append((place, message("first_row_missing", item=item_id)))
@@ -365,38 +336,25 @@ def _heading(cell: object) -> str:
     return "" if cell is None else " ".join(str(cell).split())
 
 
-def _line(number: int, cells: Sequence[object], headings: Sequence[str], column: Mapping[str, int]) -> _Line:
-    values = {field: cells[index] if index < len(cells) else None for field, index in column.items()}
-    label = "" if is_blank(values["id"]) else str(values["id"]).strip()
-    continuation = _CONTINUATION.fullmatch(label)
-    item_id, part = (continuation[1], int(continuation[2])) if continuation else (label, 0)
-    wrong = [
-        message("no_heading", value=cell)
-        for cell, heading in zip_longest(cells, headings)
-        if not heading and not is_blank(cell)
-    ]
-    return _Line(number, item_id, part, values, wrong)
-
-
 def _row(
-    item: Sequence[_Line],
+    item_id: str,
+    lines: Sequence[_Line],
     place: Message,
     texts: Sequence[str],
     open_fields: Sequence[str],
-    rater: str,
     letters: Mapping[str, str],
 ) -> FormRow:
-    first = item[0]
-    wrong = [what for line in item for what in line.wrong]
+    first = lines[0]
+    wrong = [what for line in lines for what in line.wrong]
     wrong += [
         message("misplaced", field=field, at=f"{letters[field]}{line.number}", to=f"{letters[field]}{first.number}")
-        for line in item[1:]
+        for line in lines[1:]
         for field in open_fields
         if not is_blank(line.values[field])
     ]
     shown = {
-        field: "".join("" if line.values[field] is None else str(line.values[field]) for line in item)
+        field: "".join("" if line.values[field] is None else str(line.values[field]) for line in lines)
         for field in texts
     }
     cells = {field: first.values[field] for field in open_fields}
-    return FormRow(place, rater, first.item_id, shown, cells, wrong, CellNames(letters, first.number))
+    return FormRow(place, item_id, shown, cells, wrong, CellNames(letters, first.number))

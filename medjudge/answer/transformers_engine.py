@@ -9,7 +9,7 @@ from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedTokeniz
 from medjudge.answer.conversation import Reply, Request, answer_questions, unanswered
 from medjudge.answer.thinking import ChatPrompt, ChatTemplate, ThinkingOptions
 from medjudge.errors import notify
-from medjudge.models.batching import MemoryLimit, pad_left
+from medjudge.models.batching import MemoryLimit, padded
 from medjudge.models.chat import is_plain, with_chat_template
 from medjudge.models.hardware import choose_device, fast_dtype
 from medjudge.models.loading import load_causal_lm, load_tokenizer, model_name, window
@@ -146,7 +146,7 @@ class TransformersEngine:
                     bar.update(len(batch))
 
     def _generated(self, chats: Sequence[ChatPrompt], seeds: Sequence[int]) -> list[Reply]:
-        ids, mask = pad_left([chat.ids for chat in chats], self.pad_id, self.model.device)
+        ids, mask = padded([chat.ids for chat in chats], self.pad_id, "left", self.model.device)
         longest = ids.shape[1]
         sampling = [SeededSampling(seeds, self.temperature, TOP_P)] if self.temperature > 0 else []
         with torch.inference_mode():

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from medjudge.benchmark.packed import read_unpacked, read_zip
+from medjudge.benchmark.packed import read_zip
 from medjudge.benchmark.published import PublishedSet, question_of, read_entries
 from medjudge.errors import InputError
 from medjudge.files import read_bytes, read_text
@@ -120,7 +120,7 @@ def _liveqa_questions(path: Path) -> dict[str, Question]:
     return questions
 
 
-def read_liveqa_2479(paths: Sequence[Path]) -> PublishedSet:
+def read_liveqa_2479(references: Path, archive: Path) -> PublishedSet:
     """Read LiveQA's questions, MedQuAD's answers to them, and one or two judgments of each.
 
     Scores are read as MEDIQA's. An answer's model is `medquad-SOURCE`. The file does not name the assessors, and puts
@@ -128,11 +128,15 @@ def read_liveqa_2479(paths: Sequence[Path]) -> PublishedSet:
     answers of `WITHDRAWN` sources or without text, and questions without answers.
 
     Args:
-        paths: The XML of the reference answers, which holds the questions, and the zip archive, or its `.csv` of
-            answers and its `.txt` of judgments.
+        references: The XML of the reference answers, which holds the questions.
+        archive: The zip archive with the `.csv` of answers and the `.txt` of judgments.
     """
-    xml, (table_place, table), (place, judgments) = _files_of_2479(paths)
-    questions, texts = _liveqa_questions(xml), _medquad_answers(table_place, table)
+    packed = read_zip(archive, ".csv", ".txt")
+    tables, judged = ([name for name in packed if name.endswith(ending)] for ending in (".csv", ".txt"))
+    if not len(tables) == len(judged) == 1:
+        raise InputError(f"{archive}: one .csv of answers and one .txt of judgments are expected in it")
+    place = f"{archive}, {judged[0]}"
+    questions, texts = _liveqa_questions(references), _medquad_answers(f"{archive}, {tables[0]}", packed[tables[0]])
     read = PublishedSet()
     samples: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     times: Counter[AnswerKey] = Counter()
@@ -156,7 +160,7 @@ def read_liveqa_2479(paths: Sequence[Path]) -> PublishedSet:
             raise ValueError(f"judges {answer_id} a third time for question {number}; remove one of them")
         read.score(key, f"medquad-assessor-{1 + (sample + times[key]) % 2}", LEVEL_OF_MEDIQA[score])
 
-    read_entries(place, _filled_lines(judgments), judgment)
+    read_entries(place, _filled_lines(packed[judged[0]]), judgment)
     answered = {answer.question_id for answer in read.answers}
     read.questions.extend(question for question in questions.values() if question.id in answered)
     if left_out:
@@ -164,24 +168,6 @@ def read_liveqa_2479(paths: Sequence[Path]) -> PublishedSet:
         what = f"{len(left_out):,} judgments of answers without text, or {sources}; left out"
         read.odd(place, what)
     return read
-
-
-def _files_of_2479(paths: Sequence[Path]) -> tuple[Path, tuple[str, str], tuple[str, str]]:
-    """The XML of the questions, and place and text of the table of answers and of the judgments."""
-    texts: dict[str, str] = {}
-    for path in paths:
-        if path.suffix == ".zip":
-            texts |= {f"{path}, {name}": text for name, text in read_zip(path, ".csv", ".txt").items()}
-        elif path.suffix in (".csv", ".txt"):
-            texts[str(path)] = read_unpacked(path)
-    xml = [path for path in paths if path.suffix == ".xml"]
-    tables, judgments = ([each for each in texts.items() if each[0].endswith(end)] for end in (".csv", ".txt"))
-    if not len(xml) == len(tables) == len(judgments) == 1:
-        raise InputError(
-            "liveqa-2479: name the XML of the reference answers, which holds the questions, and the zip archive of the "
-            "answers, or its .csv and its .txt"
-        )
-    return xml[0], tables[0], judgments[0]
 
 
 def _medquad_answers(place: str, text: str) -> dict[str, str]:

@@ -110,10 +110,7 @@ def _is_array(path: Path) -> bool:
 
 
 def _record_of(path: Path) -> type[Any]:
-    first = first_entry(path)
-    if first is None:
-        raise InputError(f"{path}: the file is empty")
-    place, fields = first
+    place, fields = first_entry(path)
     if {"text", "model"} <= fields.keys() and not {"judge", "rater"} & fields.keys():
         return Answer  # whose rows may hold the prompt, too
     for record, (mark, _) in _RECORDS.items():
@@ -172,15 +169,13 @@ def _question_oddities(path: Path, questions: list[Question]) -> list[Oddity]:
 def _other_counts(records: list[Any]) -> dict[str, Any]:
     counts: dict[str, Any] = {"records": len(records), "questions": len({record.question_id for record in records})}
     counts["example_ids"] = list(dict.fromkeys(record.question_id for record in records))[:3]
-    counts["models"] = dict(Counter(record.model for record in records))
-    if isinstance(records[0], PhysicianScore):
-        counts["raters"] = dict(Counter(record.rater for record in records))
-        counts["levels"] = dict(sorted(Counter(str(record.level) for record in records).items()))
-    if isinstance(records[0], ItemScore):
-        counts["raters"] = dict(Counter(record.rater for record in records))
+    kind = type(records[0])
+    for field in ("model", "rater", "judge", "verdict"):
+        if field in kind.model_fields:
+            counts[f"{field}s"] = dict(Counter(getattr(record, field) for record in records))
+    if kind is ItemScore:
         counts["items"] = len({(record.question_id, record.item) for record in records})
-        counts["verdicts"] = dict(Counter(record.verdict for record in records))
-    if isinstance(records[0], Judgment):
-        counts["judges"] = dict(Counter(record.judge for record in records))
-        counts["levels"] = dict(sorted(Counter(str(record.score) for record in records).items()))
+    elif kind is not Answer:
+        levels = (record.score if kind is Judgment else record.level for record in records)
+        counts["levels"] = dict(sorted(Counter(map(str, levels)).items()))
     return counts

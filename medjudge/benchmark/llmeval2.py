@@ -111,11 +111,11 @@ def _pairs(people: Path, gpt4: Path) -> list[tuple[Path, Path]]:
         raise InputError(f"llmeval2: {people} and {gpt4}: give two files of one subject, or two folders of them")
     if not people.is_dir():
         return [(people, gpt4)]
-    sides = [{file.name: file for file in files_in([folder], ".json")} for folder in (people, gpt4)]
-    for folder, missing in ((gpt4, sides[0].keys() - sides[1].keys()), (people, sides[1].keys() - sides[0].keys())):
-        if missing:
-            raise InputError(f"{folder}: no {sorted(missing)[0]}, which the other folder has; both need every subject")
-    return [(file, sides[1][name]) for name, file in sides[0].items()]
+    names = sorted({file.name for folder in (people, gpt4) for file in files_in([folder], ".json")})
+    for file in (folder / name for name in names for folder in (people, gpt4)):
+        if not file.exists():
+            raise InputError(f"{file.parent}: no {file.name}, which the other folder has; both need every subject")
+    return [(people / name, gpt4 / name) for name in names]
 
 
 def _read_side(read: PublishedSet, asked: list[Question], file: Path, subject: str) -> dict[AnswerKey, int | None]:
@@ -145,18 +145,7 @@ def _read_side(read: PublishedSet, asked: list[Question], file: Path, subject: s
 
 
 def _level(kind: str, stars: dict[str, int]) -> int | None:
-    """The level of a set of scores; None where the deciding one is missing.
-
-    | type | deciding score | level |
-    |---|---|---|
-    | A | Correctness 3 | 5, or 4 if the explanation is not correct |
-    | A | Correctness 2 | 3 |
-    | A | Correctness 1 | 1, or 2 if the explanation is correct |
-    | B | Accuracy 5 | 5, or 4 unless Informativeness and Logicality are 3 |
-    | B | Accuracy 3 or 4 | 3 |
-    | B | Accuracy 2 | 2 |
-    | B | Accuracy 1 | 1, or 2 if Informativeness and Logicality are 3 |
-    """
+    """The level of a set of scores, by the table in docs/data-formats.md; None where the deciding one is missing."""
     highest = _HIGHEST[kind]
     if stars.keys() != highest.keys() or any(not 0 <= stars[name] <= most for name, most in highest.items()):
         scales = ", ".join(f"{name} (1 to {most})" for name, most in highest.items())

@@ -1,9 +1,7 @@
 """Reads LLMEval-Med's `dataset.json` as it was released, and the scored files that its Evaluate.py writes."""
 
-import math
 from collections import Counter
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +17,8 @@ LANGUAGE = "zh"
 _TEXT_FIELDS = ("category2", "scene", "difficulty", "sanswer", "checklist")
 _LONG_PROMPT = 8000
 _MOST_ROUNDS = 100
-
+_LISTED = 5
+"""The most missing rounds of a conversation that are listed."""
 
 LONG_PROMPT = "a judge may have to cut these prompts; each judgment counts the tokens that it left out"
 TURN_MISSING = "these conversations are judged without the missing turns"
@@ -190,23 +189,18 @@ def _text(item: dict[str, Any], field: str, place: str, oddities: list[Oddity]) 
 
 
 def _nothing(value: Any) -> bool:
-    return (
-        value is None
-        or (isinstance(value, float) and math.isnan(value))
-        or (isinstance(value, str) and not value.strip())
-    )
+    return value is None or value != value or (isinstance(value, str) and not value.strip())  # NaN is not itself
 
 
 def missing_turns(path: Path, questions: list[Question]) -> list[Oddity]:
-    """Conversations that lack earlier turns: one oddity for each gap."""
+    """Conversations that lack earlier turns."""
     rounds: dict[str, set[int]] = {}
     for question in questions:
         rounds.setdefault(question.group, set()).add(question.round)
     oddities = []
     for group, present in rounds.items():
-        for before, after in pairwise([0, *sorted(present)]):
-            if after - before > 1:
-                missing = f"rounds {before + 1} to {after - 1}" if after - before > 2 else f"round {before + 1}"
-                what = f"{missing} of the conversation {'are' if after - before > 2 else 'is'} missing"
-                oddities.append(Oddity(f"{path}, {group}", what, means=TURN_MISSING))
+        if missing := sorted({*range(1, max(present))} - present):
+            more = f" and {len(missing) - _LISTED} more" if len(missing) > _LISTED else ""
+            what = f"the conversation lacks round {', '.join(map(str, missing[:_LISTED]))}{more}"
+            oddities.append(Oddity(f"{path}, {group}", what, means=TURN_MISSING))
     return oddities

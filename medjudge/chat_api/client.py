@@ -46,8 +46,8 @@ class ChatRequest(NamedTuple):
     """One chat to continue.
 
     `schema` is the JSON schema of the reply, for servers that support constrained output. `thinking` switches the
-    thinking of a model on or off, by chat_template_kwargs or, where a server rejects these, enable_thinking; None
-    leaves it to the server. `more_tokens` are added for one more attempt where a thought took all of `max_tokens`.
+    thinking of a model on or off, by chat_template_kwargs and enable_thinking; None leaves it to the server.
+    `more_tokens` are added for one more attempt where a thought took all of `max_tokens`.
     """
 
     messages: list[dict[str, str]]
@@ -333,12 +333,8 @@ class ChatClient:
         """True if the server rejected an optional parameter of this request, which is then remembered."""
         extra = body.get("extra_body", {})
         name = error.refused_parameter({*body, *extra})
-        if name is None:
+        if name is None or (name == NO_THINKING and "enable_thinking" in {*extra, *self.refused}):
             return False
-        if name == NO_THINKING:
-            switched = extra.get("enable_thinking", extra.get("chat_template_kwargs", {}).get("enable_thinking"))
-            if switched or "enable_thinking" in {*extra, *self.refused}:
-                return False
         if name not in self.refused:
             if name == NO_THINKING:
                 notify(f"{self.option}: continues with enable_thinking=false, as the server demands")
@@ -385,10 +381,10 @@ def request_body(model: str, request: ChatRequest, refused: Collection[str] = ()
         schema = {"name": "reply", "strict": True, "schema": request.schema}
         fields["response_format"] = {"type": "json_schema", "json_schema": schema}
     thinking = False if NO_THINKING in refused else request.thinking
-    if request.thinking is not None and not {NO_THINKING, "chat_template_kwargs"} & {*refused}:
-        fields["extra_body"] = {"chat_template_kwargs": {"enable_thinking": thinking}}
-    elif thinking is not None and "enable_thinking" not in refused:
-        fields["extra_body"] = {"enable_thinking": thinking}
+    if thinking is not None:
+        switch = {"enable_thinking": thinking}
+        extra = {"chat_template_kwargs": switch, **switch}
+        fields["extra_body"] = {name: value for name, value in extra.items() if name not in refused}
     if "max_tokens" in refused:
         fields["max_completion_tokens"] = request.max_tokens
     return {name: value for name, value in fields.items() if name not in refused}

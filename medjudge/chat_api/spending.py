@@ -38,11 +38,6 @@ class Price(BaseModel):
         return (tokens_in * self.input + tokens_out * self.output) / 1e6 * (self.batch if batch else 1.0)
 
 
-def shipped_prices() -> Path:
-    """The price file of the package."""
-    return Path(str(files("medjudge") / "data" / "prices.yaml"))
-
-
 def read_prices(file: Path | None = None) -> dict[str, Price]:
     """Read prices by the model's name at the server.
 
@@ -52,7 +47,7 @@ def read_prices(file: Path | None = None) -> dict[str, Price]:
     Raises:
         InputError: The file cannot be read, or an entry is invalid.
     """
-    path = file or shipped_prices()
+    path = file or Path(str(files("medjudge") / "data" / "prices.yaml"))
     entries = read_yaml(path)
     if not isinstance(entries, dict):
         raise InputError(f"{path}: no prices by model; an entry looks like {example('MODEL')}")

@@ -29,9 +29,7 @@ _SERVE = """{does} on a web page, for this machine or, with --host, for a networ
 
 Every rater has a personal link. The run needs a plan, which `annotate {name}export` makes."""
 _DOES = {"levels": "Score answers", "pairs": "Compare answers", "items": "Mark items"}
-_NOT_RANDOM = "the answers were {how} and are no random sample: their scores may correct a judge, not validate it"
-_LISTED = 20
-"""The most ids that one line lists."""
+_NOT_RANDOM = "the answers are no random sample: their scores may correct a judge, not validate it"
 
 
 @dataclass(kw_only=True)
@@ -41,6 +39,12 @@ class Export:
     run: options.RunFolder
     rater: list[str] = option(REQUIRED, "NAME", "Name or e-mail address of a physician. Repeatable.")
     each: Optional[int] = option(None, "N", "Most answers or pairs per rater. Default: no limit.", min=1)
+    overlap: Optional[int] = option(
+        None,
+        "N",
+        "Raters per answer or pair. Default: 2 for scores (1 for a single rater), 1 for pairs and items.",
+        min=1,
+    )
     seed: options.Seed = 0
     out: Optional[Path] = option(
         None, "FOLDER", "Folder for the forms. Default: annotation/forms, pair_forms or item_forms in the run folder."
@@ -53,30 +57,16 @@ class Export:
 class ScoresExport(Export):
     """The options of `annotate export`."""
 
-    overlap: Optional[int] = option(None, "N", "Raters per answer. Default: 2, or 1 for a single rater.", min=1)
-    which: Literal["random", "informative", "deferred"] = option(
+    which: Literal["random", "deferred"] = option(
         "random",
         None,
-        "random: a sample to validate a judge on. informative: answers to correct a judge by. deferred: those that "
-        "eval listed.",
-    )
-    judge: Optional[str] = option(
-        None, "NAME", "informative: a judge of the run; its least certain answers come first."
-    )
-    teacher: Optional[str] = option(
-        None, "NAME", "informative: a judge of the run; answers on which both differ come first."
+        "random: a sample to validate a judge on. deferred: the uncertain answers that `eval --defer-to-physicians` "
+        "listed.",
     )
 
 
 @dataclass(kw_only=True)
-class ItemsExport(Export):
-    """The options of `annotate items export`."""
-
-    overlap: int = option(1, "N", "Raters per answer or pair.", min=1)
-
-
-@dataclass(kw_only=True)
-class PairsExport(ItemsExport):
+class PairsExport(Export):
     """The options of `annotate pairs export`."""
 
     models: options.Models = None
@@ -87,8 +77,8 @@ class Import:
     """The options of each `import`."""
 
     run: options.RunFolder
-    files: list[Path] = argument(REQUIRED, "FILE...", "Filled-in workbooks; of pairs and items also records (.jsonl).")
-    accept_valid: bool = option(False, None, "Import the valid rows, and write the others into new forms to fix.")
+    files: list[Path] = argument(REQUIRED, "FILE...", "Filled-in workbooks.")
+    accept_valid: bool = option(False, None, "Import the valid rows; fix the others and import the same file again.")
     replace: bool = option(False, None, "Let what changed replace what was imported before.")
     as_json: options.AsJson = False
 
@@ -144,7 +134,7 @@ def _export_pairs(given: PairsExport) -> None:
 
 
 @flags
-def _export_items(given: ItemsExport) -> None:
+def _export_items(given: Export) -> None:
     """Write a form of items for each physician: answers in random order, without names."""
     _export("items", given)
 
@@ -157,6 +147,8 @@ def _export(name: str, given: Export) -> None:
 
     fields = {field: value for field, value in vars(given).items() if field in PlanOptions._fields}
     fields["models"] = options.names_in(fields.get("models"))
+    if name != "levels":
+        fields["overlap"] = given.overlap or 1
     drawn_by = PlanOptions(given.rater, **fields)
     exported = export_forms(given.run, drawn_by, task=TASKS[name], out=given.out, new_plan=given.new_plan)
     if given.as_json:
@@ -176,8 +168,7 @@ def _print_export(screen: "Console", exported: "ExportedForms", run: Path) -> No
     if plan.left_out:
         screen.print("left out: " + ", ".join(f"{number} {reason}" for reason, number in plan.left_out.items()))
     if plan.which != "random":
-        how = "chosen as informative" if plan.which == "informative" else "left to people"
-        screen.print(_NOT_RANDOM.format(how=how))
+        screen.print(_NOT_RANDOM)
     screen.print(f"Next, when the forms come back: medjudge {exported.task.command} import {quote(str(run))} FILE …")
 
 
@@ -205,14 +196,10 @@ def _print_import(screen: "Console", imported: "ImportedForms", folder: Path) ->
     screen.print(
         f"{_counted(added.new, task.verdict)} imported, {added.same} imported before, {added.replaced} replaced"
     )
-    if checked.unscored:
-        commented = f" ({checked.only_comments} with a comment)" if checked.only_comments else ""
-        screen.print(f"{_counted(checked.unscored, 'row')} without a {task.verdict} yet{commented}")
-    for file, sheets in checked.missing.items():
-        screen.print(_missing_items(file, sheets))
+    if checked.only_comments:
+        screen.print(f"{_counted(checked.only_comments, 'row')} with a comment and no {task.verdict}: not imported")
     if checked.problems:
-        forms = ", ".join(map(str, imported.to_fix)) or "see above"
-        screen.print(f"{_counted(len(checked.problems), 'problem')}; to fix: {forms}")
+        screen.print(f"{_counted(len(checked.problems), 'problem')}, see above; fix and import the same file again")
     for rater, progress in imported.progress.items():
         screen.print(f"  {rater}: {progress.scored} of {progress.answers} scored, {progress.open} open")
     if task.name == "levels":
@@ -222,8 +209,8 @@ def _print_import(screen: "Console", imported: "ImportedForms", folder: Path) ->
             f"physicians differ by two levels or across usable on {imported.disputed} answers; a third one settles "
             f"them: medjudge annotate serve {quote(str(folder))} --adjudicate --rater NAME"
         )
-    if imported.informative:
-        screen.print(_NOT_RANDOM.format(how="chosen as informative"))
+    if not imported.random:
+        screen.print(_NOT_RANDOM)
     judge = quote(run.last_judge or "local")
     screen.print(f"{task.file(run)}; next: medjudge {task.checked_by} {quote(str(folder))} --judge {judge}")
 
@@ -244,16 +231,6 @@ def _print_agreement(screen: "Console", imported: "ImportedForms") -> None:
         f"kappa {span(agreement.cohen_kappa)}, quadratic kappa {span(agreement.quadratic_kappa)}, alpha "
         f"{span(agreement.krippendorff_alpha)}"
     )
-
-
-def _missing_items(file: str, sheets: dict[str, list[str]]) -> str:
-    """The items of its rater that a workbook lacks, by sheet; long lists are cut, and complete in --json."""
-    parts = [
-        f"sheet '{sheet}': {', '.join(ids[:_LISTED])}{f' and {len(ids) - _LISTED} more' if ids[_LISTED:] else ''}"
-        for sheet, ids in sheets.items()
-    ]
-    count = sum(map(len, sheets.values()))
-    return f"{file}: {count} of its rater's items are missing and stay open ({'; '.join(parts)})"
 
 
 def _serve(name: str, given: Pages, adjudicate: bool = False) -> None:

@@ -29,8 +29,6 @@ def answer(options: Answer) -> None:
         offline=options.offline,
         choice=options.choice(),
     )
-    if not result.first_process:
-        return
     if options.as_json:
         print_json({"run": str(result.run.path), "answers": len(result.answers), "empty": result.empty})
     console(options.as_json).print(f"{result}; next: medjudge eval {quote(str(result.run.path))}")

@@ -20,9 +20,7 @@ class Compare(groups.Output, groups.ApiJudging):
     run: options.RunFolder
     judge: options.JudgeOrJudgments = "local"
     models: options.Models = None
-    budget: Optional[int] = option(
-        None, "N", "Judge at most N pairs, the most informative ones first. Default: all pairs."
-    )
+    budget: Optional[int] = option(None, "N", "Judge at most N pairs, drawn at random. Default: all pairs.")
     length_control: bool = option(False, None, "Rank as if all answers were of equal length.")
     seed: options.Seed = 0
     offline: options.Offline = False

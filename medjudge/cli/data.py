@@ -45,11 +45,11 @@ def check(
     as_json: options.AsJson = False,
 ) -> None:
     """Count what a file holds, and list its oddities with their places."""
-    from rich.table import Table
+    from collections import Counter
 
     from medjudge.annotate.scores import read_physician_scores
     from medjudge.benchmark.files import check_file
-    from medjudge.cli.output import console, print_json
+    from medjudge.cli.output import console, plain_table, print_json
     from medjudge.scheme import open_scheme
 
     contents = check_file(file, None if scheme is None else open_scheme(scheme), read_physician_scores)
@@ -73,16 +73,15 @@ def check(
         elif name != "categories":
             screen.print(f"  {name}: {count}")
     if categories:
-        table = Table(box=None, pad_edge=False)
-        columns = ("category", "questions", "conversations", "with reference", "with checklist", "with items")
-        for column in columns:
-            table.add_column(column, justify="left" if column == "category" else "right")
+        columns = ("questions", "conversations", "with reference", "with checklist", "with items")
+        table = plain_table("category", columns)
         for name, counts in categories.items():
             table.add_row(name, *[str(value) for value in counts.values()])
         screen.print(table)
     screen.print(f"{len(contents.oddities)} oddities; the file can be used")
-    for line in meaning_lines(contents.oddities):
-        screen.print(f"  {line}")
+    # The consequences for judging.
+    for meaning, count in Counter(oddity.means for oddity in own if oddity.means).most_common():
+        screen.print(f"  {count:,}: {meaning}")
 
 
 @app.command("template")
@@ -149,14 +148,6 @@ def convert(
         screen.print(f"  {line}")
     for file, count in converted.written.items():
         screen.print(f"{file}: {count}")
-
-
-def meaning_lines(oddities: Sequence["Oddity"]) -> Iterator[str]:
-    """The consequences of the oddities for judging, a line each, the most frequent first."""
-    from collections import Counter
-
-    for meaning, count in Counter(oddity.means for oddity in oddities if oddity.means).most_common():
-        yield f"{count:,}: {meaning}"
 
 
 def oddity_lines(oddities: Sequence["Oddity"], everything: bool) -> Iterator[str]:

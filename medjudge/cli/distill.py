@@ -4,11 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from medjudge.cli import options
 from medjudge.cli.options import flags, option
 from medjudge.errors import InputError
+from medjudge.shipped import shipped
+
+if TYPE_CHECKING:
+    from medjudge.workflows.distill import DistilledSet
 
 
 @dataclass(kw_only=True)
@@ -73,7 +77,7 @@ def distill(options: Distill) -> None:
     A physician's score outranks the teacher's; conversations stay on one side of the split.
     """
     from medjudge.cli.output import console, print_json
-    from medjudge.workflows.distill import FIRST_FILE, LAST_FILE, DistillOptions, distill_training_set
+    from medjudge.workflows.distill import DistillOptions, distill_training_set
 
     distilled = distill_training_set(
         options.runs,
@@ -98,17 +102,8 @@ def distill(options: Distill) -> None:
     for line in _summary_lines(distilled.summary):
         screen.print(line)
     screen.print(str(distilled.summary_file))
-    english = all(line.question.language == "en" for line in distilled.train)
-    config = "minilm-ordinal" if english else "e5-ordinal"
-    train = f"medjudge train --config {config} --validation-file {quote(str(distilled.validation_file))} --train-file"
-    if options.people_last:
-        screen.print(f"Next: {train} {quote(str(distilled.folder / FIRST_FILE))} --output-dir judges/teacher-first")
-        screen.print(
-            f"then: {train} {quote(str(distilled.folder / LAST_FILE))} --start-from judges/teacher-first "
-            "--output-dir judges/people-last --learning_rate 5e-5"
-        )
-    else:
-        screen.print(f"Next: {train} {quote(str(distilled.train_file))}")
+    for line in _next_commands(distilled, options.people_last):
+        screen.print(line)
 
 
 def _weights(entries: list[str]) -> dict[str, float]:
@@ -124,6 +119,26 @@ def _weights(entries: list[str]) -> dict[str, float]:
         if source not in WEIGHTS or not 0 < weights[source] < float("inf"):
             raise InputError(f"--weight {entry}: SOURCE=W with {', '.join(WEIGHTS)} and a number above 0 is expected")
     return weights
+
+
+def _next_commands(distilled: "DistilledSet", people_last: bool) -> Iterator[str]:
+    """The training that comes next, with the config that the recipe takes by default."""
+    from medjudge.workflows.distill import FIRST_FILE, LAST_FILE
+
+    recipe = shipped("recipes/train_judge.py")
+    if recipe.is_relative_to(Path.cwd()):
+        recipe = recipe.relative_to(Path.cwd())
+    validation = quote(str(distilled.validation_file))
+    train = f"accelerate launch {quote(str(recipe))} --validation_file {validation} --train_file"
+    if people_last:
+        first, last = (quote(str(distilled.folder / name)) for name in (FIRST_FILE, LAST_FILE))
+        yield f"Next: {train} {first} --output_dir judges/teacher-first"
+        yield (
+            f"then: {train} {last} --start_from judges/teacher-first --output_dir judges/people-last "
+            "--learning_rate 5e-5"
+        )
+    else:
+        yield f"Next: {train} {quote(str(distilled.train_file))}"
 
 
 def _summary_lines(summary: dict[str, Any]) -> Iterator[str]:
@@ -153,16 +168,12 @@ def _summary_lines(summary: dict[str, Any]) -> Iterator[str]:
         )
     for name, report in summary["calibration"]["teachers"].items():
         yield _calibration_line(name, report)
-    duplicates = checks["duplicates"]
-    lengths = [
-        f"{name} {report['usable_by_length']:.0%} ({report['usable_by_majority']:.0%})"
-        for name, report in checks["length"]["by_language"].items()
-    ]
+    duplicates, levels = checks["duplicates"], summary["train"]["levels"].values()
+    lengths = ", ".join(f"{name} {value:.2f}" for name, value in checks["length"].items() if value is not None)
     yield (
         f"checks: near-duplicates across the split: {duplicates['questions']['near']:,} questions, "
         f"{duplicates['answers']['near']:,} answers, {duplicates['removed']['answers']:,} exact ones removed from "
-        f"train; largest level {checks['balance']['train']['largest_share']:.0%}; length alone (the majority alone) "
-        f"agrees at usable on {', '.join(lengths)}"
+        f"train; largest level {max(levels) / sum(levels):.0%}; rank correlation of length and level: {lengths or '-'}"
     )
     yield from (f"warning: {warning}" for warning in checks["warnings"])
 

@@ -70,7 +70,7 @@ class Evaluate(groups.Screen, groups.LocalJudging, groups.Answering, groups.Ques
         options = super().judging()
         return options._replace(
             engine=self.judge_engine or ("transformers" if self.engine == "vllm" else self.engine),
-            inference=options.inference._replace(rationale_tokens=self.rationale),
+            rationale_tokens=self.rationale,
             gpus=self.answering().vllm,
             replies=reply_options(self.judge_tokens, self.thinking, self.thinking_tokens),
         )
@@ -104,10 +104,10 @@ def evaluate(options: Evaluate) -> None:
     result = run_batch_evaluation(request, options.wait) if options.batch else run_evaluation(request)
     if isinstance(result, InFlight):
         _print_in_flight(result, options.as_json)
-    elif result.first_process:
-        _print_evaluation(result, options.as_json)
-        if not result.complete:
-            raise typer.Exit(1)
+        return
+    _print_evaluation(result, options.as_json)
+    if not result.complete:
+        raise typer.Exit(1)
 
 
 def _print_evaluation(result: "Evaluation", as_json: bool) -> None:

@@ -68,7 +68,7 @@ class Questions:
 
 @dataclass(kw_only=True)
 class Address:
-    """Where pages are served."""
+    """The address of pages."""
 
     host: str = option(
         "127.0.0.1",

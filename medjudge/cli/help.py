@@ -1,22 +1,17 @@
 """The look of help: plain type names, paragraphs that fill the line, and no library that help does not need."""
 
 import inspect
-import sys
 from collections import Counter
-from types import ModuleType
 from typing import Any
 
 from typer import Typer
 from typer.core import TyperCommand, TyperGroup
 
 from medjudge.cli.options import HELP_ALL
-from medjudge.cli.project import add_project_defaults
 from medjudge.errors import InputError
 
 _PLAIN_NAMES = {"bool": "", "int": "N", "float": "NUMBER", "str": "TEXT", "path": "PATH"}
 """The word behind an option in place of the name of its Python type."""
-_UNUSED = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
-"""A module that `typer.rich_utils` imports for apps that write help in Markdown or show typer's own tracebacks."""
 
 
 class Group(TyperGroup):
@@ -28,7 +23,7 @@ class Group(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command with readable help, whose defaults may come from the project file.
+    """A command with readable help.
 
     An option that takes one value refuses a second one. Where there is `--help-all`, `--help` leaves out the options
     that few need; completion and the documentation name them all.
@@ -41,15 +36,13 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
-            typed, unknown, order = self.make_parser(ctx).parse_args(args=list(args))
+            _, unknown, order = self.make_parser(ctx).parse_args(args=list(args))
             options = [each for each in list[Any](order) if each.param_type_name == "option"]
             names = [each.opts[0] for each in options if not each.multiple | each.is_flag]
             names += [word.split("=")[0] for word in unknown if word.startswith("--")]  # of `train`: the config's
             for name, times in Counter(names).items():
                 if times > 1:
                     raise InputError(f"{name}: is given {times} times, and takes one value")
-            if not any(name in args for name in ("--help", "-h", "--help-all")):
-                add_project_defaults(self, ctx, typed)
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -74,25 +67,8 @@ def show_readable_help(app: Typer) -> None:
 
 
 def _make_readable(command: Any, ctx: Any) -> None:
-    _load_without_unused()
     command.help = _filled(command.help)
     _name_plainly(command.get_params(ctx), ctx)
-
-
-def _load_without_unused() -> None:
-    """Loads typer's help pages with placeholders for the two modules that take most of the time and are never called.
-
-    The placeholders leave `sys.modules` again: who imports one of the modules later gets the real one.
-    """
-    placeholders = {name: ModuleType(name) for name in _UNUSED if name not in sys.modules}
-    for name, module in placeholders.items():
-        setattr(module, _UNUSED[name], type(_UNUSED[name], (), {}))
-    sys.modules.update(placeholders)
-    try:
-        import typer.rich_utils  # noqa: F401
-    finally:
-        for name in placeholders:
-            del sys.modules[name]
 
 
 def _filled(text: str | None) -> str | None:

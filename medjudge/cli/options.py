@@ -15,7 +15,6 @@ import typer
 
 from medjudge.offline import go_offline
 from medjudge.screen import set_quiet
-from medjudge.tables.encodings import known_encoding, read_as
 
 # Panels of a command's help, in the order in which most commands show them. What belongs to none is under "Options".
 ANSWERING = "Answering models"
@@ -99,8 +98,10 @@ def _offline(offline: bool) -> bool:
 
 def _encoding(context: typer.Context, encoding: str | None) -> str | None:
     if encoding is not None:
-        before = read_as.set(known_encoding(encoding))
-        context.call_on_close(lambda: read_as.reset(before))  # `medjudge run` has several commands
+        from medjudge.tables.spreadsheets import known_encoding, named_encoding
+
+        before = named_encoding.set(known_encoding(encoding))
+        context.call_on_close(lambda: named_encoding.reset(before))  # `medjudge run` has several commands
     return encoding
 
 
@@ -138,8 +139,7 @@ Encoding = Annotated[
     typer.Option(
         metavar="NAME",
         hidden=True,
-        help="Encoding of tables (.csv, .tsv) that are not UTF-8, such as cp1252, big5 or utf-16. Default: GB18030, if "
-        "they read as Chinese.",
+        help="Encoding of tables (.csv, .tsv) that are not UTF-8, such as gb18030, cp1252 or utf-16.",
         callback=_encoding,
     ),
 ]

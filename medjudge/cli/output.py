@@ -160,8 +160,7 @@ def agreement_table(studies: Sequence["Study"], title: str) -> Table:
     for column in ("n", "usable\nagreement", "Cohen's\nkappa", "quadratic\nkappa", "Spearman", "MAE", "bias"):
         table.add_column(column, justify="right", no_wrap=True)
     if len(studies) == 1:
-        study = studies[0]
-        rows = [("overall", study.overall), *study.by_category.items()]
+        rows = [("overall", studies[0].overall), *studies[0].by_category.items()]
     else:
         rows = [(study.judge, study.overall) for study in studies]
     for name, part in rows:

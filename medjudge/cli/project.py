@@ -1,9 +1,9 @@
-"""`medjudge init` and `run`, and what the project file states for `eval`, `validate` and `report`."""
+"""`medjudge init` and `run`: a study in one file."""
 
 import io
 import json
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,17 +14,10 @@ import typer
 
 from medjudge.cli import options
 from medjudge.cli.options import flags, option
-from medjudge.errors import InputError
 from medjudge.screen import say
 
 if TYPE_CHECKING:
     from medjudge.workflows.project import Project
-
-_FILE = Path("medjudge.yaml")
-_OTHER_STUDY = {"eval": ("benchmark", "run", "folder"), "validate": ("run",), "report": ("runs",)}
-"""The commands that read the file, and what names another study where the command line states another value."""
-_INSTEAD = {"model": "answers", "answers": "model"}
-"""An option that takes another one's place."""
 
 
 @dataclass(kw_only=True)
@@ -49,7 +42,7 @@ class Init:
 def init(options: Init) -> None:
     """Write a commented project file, medjudge.yaml, into the current folder.
 
-    `medjudge run` carries out the study that it describes; `eval`, `validate` and `report` read it too.
+    `medjudge run` carries out the study that it describes.
     """
     from medjudge.cli.output import console, print_json
     from medjudge.workflows.project import write_project
@@ -120,52 +113,3 @@ def _exits_with_1(context: typer.Context, words: Sequence[str], quiet: bool, as_
     if status == 128 + signal.SIGINT:  # typer catches Ctrl-C and returns this
         raise KeyboardInterrupt
     return bool(status)
-
-
-def add_project_defaults(command: Any, context: Any, words: Mapping[str, Any]) -> None:
-    """Sets a command's defaults from the project file of the current folder, if there is one and it is meant.
-
-    Args:
-        words: What the command line states, by parameter.
-
-    Raises:
-        InputError: The project file is wrong, or names an option that the command does not have.
-    """
-    if command.name not in _OTHER_STUDY or not _FILE.is_file():
-        return
-    from medjudge.workflows.project import read_project
-
-    stated = read_project(_FILE).defaults(command.name)
-    parameters = {parameter.name: parameter for parameter in command.get_params(context)}
-    for name in stated:
-        if name not in parameters or name == "as_json":
-            raise InputError(
-                f"{_FILE}: {command.name}: {name.replace('_', '-')}: no such option; `medjudge {command.name} --help` "
-                "lists them"
-            )
-    typed = {name: value for name, value in words.items() if value}
-    named = {name: stated.get("run" if name == "folder" else name) for name in _OTHER_STUDY[command.name]}
-    if any(name in typed and not _same(typed[name], value) for name, value in named.items()):
-        return
-    replaced = {_INSTEAD.get(name) for name in typed}
-    used = {name: value for name, value in stated.items() if name not in typed and name not in replaced}
-    context.default_map = {
-        name: [value] if getattr(parameters[name], "multiple", False) and isinstance(value, str) else value
-        for name, value in used.items()
-    }
-    if used:
-        say(f"{_FILE}: {_shown(used, parameters)}")
-
-
-def _same(typed: Any, stated: Any) -> bool:
-    return [*map(str, typed)] == stated if isinstance(typed, (list, tuple)) else str(typed) == stated
-
-
-def _shown(used: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
-    """The options taken from the file, as they would be typed."""
-    words = []
-    for name, value in used.items():
-        option = "" if parameters[name].param_type_name == "argument" else f"{parameters[name].opts[0]} "
-        values = value if isinstance(value, list) else [value]
-        words += [option.strip() if each is True else f"{option}{each}" for each in values if each is not False]
-    return " ".join(words)

@@ -23,7 +23,7 @@ class Refine(groups.Screen, groups.Judging):
     proposer: Optional[str] = option(
         None,
         "PROPOSER",
-        "Who writes the new texts: openai:MODEL, a chat model's folder, or editor. Omit it to only list the "
+        "The model that writes the new texts: openai:MODEL or a chat model's folder. Omit it to only list the "
         "disagreements.",
     )
     dry_run: bool = option(False, None, "Only list disagreements and causes; propose nothing.")
@@ -127,7 +127,7 @@ def _print_unscored(screen: "Console", summary: dict[str, Any], run: Path) -> No
 
 
 def _print_changes(screen: "Console", summary: dict[str, Any], folder: Path, run: Path) -> None:
-    counts, agreement = summary["proposals"], summary["held_out"]
+    counts = summary["proposals"]
     screen.print(
         f"\n{counts['proposed']} proposals from {counts['asked']} requests ({counts['declined']} without a change, "
         f"{counts['unreadable']} unreadable, {counts['failed']} failed); {len(summary['kept'])} kept"
@@ -141,12 +141,6 @@ def _print_changes(screen: "Console", summary: dict[str, Any], folder: Path, run
         )
     for change in summary["not_kept"]:
         screen.print(f"  not kept  {change['name']}: {change['why']}")
-    if agreement is not None and summary["kept"]:
-        for measure, name in (("usable_agreement", "usable agreement"), ("quadratic_kappa", "quadratic kappa")):
-            before, after = (agreement[side][measure]["value"] for side in ("before", "after"))
-            if before is not None and after is not None:
-                screen.print(f"{name} on all {agreement['answers']} held-out answers: {before:.2f} to {after:.2f}")
-        screen.print(agreement["note"])
     screen.print(
         f"\n{folder / 'changes.diff'}; next: medjudge eval --benchmark {quote(str(folder / 'questions.jsonl'))} "
         f"--answers {quote(str(run / 'answers.jsonl'))} --run {quote(f'{run}-refined')}"

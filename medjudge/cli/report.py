@@ -31,7 +31,7 @@ class ReportOptions:
     runs: options.RunFolders
     judge: options.JudgeOfRun = None
     html: Optional[Path] = option(None, "FILE", "The page. Default: report.html in the first run.")
-    plots: Optional[Path] = option(None, "FOLDER", "Also write the plots, each as SVG and PNG.")
+    plots: Optional[Path] = option(None, "FOLDER", "Also write the plots, each as SVG.")
     since: Optional[Path] = option(None, "RUN", "An earlier run: the page says what changed since then.")
     lang: options.PageLanguage = "en"
     format: Optional[Literal["csv", "latex", "markdown"]] = option(

@@ -44,9 +44,6 @@ def summary_lines(study: PairStudy) -> list[str]:
         single = study.pointwise
         lines.append(f"single scores on the same pairs: {_agreement(single.with_pairs)}")
         lines.append(f"  mean difference of the shares of wins: {points(single.difference)}")
-        if single.other_order:
-            apart = ", ".join(f"{first} / {second}" for first, second in single.other_order)
-            lines.append(f"  ranked in the other order: {apart}")
     elif study.how == "pairs":
         lines.append("no scores of single answers by this judge; `medjudge eval` makes them, to compare both ways")
     return [*lines, *physician_lines(study.physicians)]
@@ -160,11 +157,7 @@ def physician_item_lines(people: PhysicianItemStudy | None) -> list[str]:
     if len(people.by_theme) > 1:
         lines += [f"  {theme}: {_item_agreement(measured)}" for theme, measured in people.by_theme.items()]
     worst = [row for row in people.by_item if row.disagreements][:_MOST_ITEMS]
-    lines += [
-        f"  {row.disagreements} of {row.verdicts} differ (kappa {_value(row.kappa)}, macro-F1 {_value(row.macro_f1)}) "
-        f"on {row.question_id}: {row.item}"
-        for row in worst
-    ]
+    lines += [f"  {row.disagreements} of {row.verdicts} differ on {row.question_id}: {row.item}" for row in worst]
     if people.among is not None:
         lines.append(f"  physicians with each other: {_item_agreement(people.among)}")
     if people.alt_test is not None:
@@ -181,7 +174,3 @@ def _item_agreement(agreement: ItemAgreement) -> str:
         f"agreement {percent(agreement.agreement)}, kappa {span(agreement.kappa)}, "
         f"macro-F1 {span(agreement.macro_f1)}, {agreement.verdicts} verdicts on {agreement.answers} answers"
     )
-
-
-def _value(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"

@@ -38,7 +38,7 @@ class Validate(groups.Screen, groups.LocalJudging):
     label_map: Optional[str] = rare(
         None,
         "MAP",
-        "Labels other than 1-5: entailment=5,neutral=3 or a .csv, .json or .yaml file.",
+        "Labels other than 1-5 in a table: entailment=5,neutral=3",
         _SCORES,
     )
     encoding: options.Encoding = None
@@ -90,7 +90,6 @@ class Validate(groups.Screen, groups.LocalJudging):
             label_map=self.label_map,
             teacher=self.teacher,
             margin=self.margin,
-            scheme=self.scheme,
             gate=self.gate,
             probe_answers=self.probe_answers if self.probes else 0,
             leave_out=self.leaves_out(),
@@ -118,11 +117,14 @@ def validate(options: Validate) -> None:
     run = Run.existing(options.run)
     groups.require(options.physicians, options.gate)
     from medjudge.cli.verdict_screen import print_verdict
+    from medjudge.workflows.run_folder import adopt_scheme
     from medjudge.workflows.validate import only_marked, validate_marks
     from medjudge.workflows.validate import validate as validate_run
 
+    if options.scheme is not None:
+        adopt_scheme(run, options.scheme)
     if options.physicians is None and not options.asks_for_levels and only_marked(run):
-        marks = validate_marks(run, options.judge, options.scheme)
+        marks = validate_marks(run, options.judge)
         screen = _printed(marks, options.as_json)
         screen.print(f"Judge {marks.judge}: physicians scored no answer, so there is no gate to check")
         _print_marks(screen, marks)

@@ -241,18 +241,7 @@ def altered(parts: Sequence[str], at: int, kind: str, wording: Wording, draw: Ra
 
 
 _DANGER, _MINOR = 4.0, 0.7
-_WEIGHTS = {
-    "dose": (_DANGER, 2.0),
-    "dose-unit": (_DANGER, 2.0),
-    "drug": (_DANGER, 2.0),
-    "negated-advice": (_DANGER, 2.0),
-    "side": (2.0, _MINOR),
-    "number": (1.5, _MINOR),
-    "unit": (1.5, _MINOR),
-    "opposite": (2.0, _MINOR),
-    "negated-statement": (2.0, _MINOR),
-}
-"""The weight of an altered fact in a core part, and in another; `_level_of` makes levels of sums."""
+_DANGEROUS = frozenset({"dose", "dose-unit", "drug", "negated-advice"})
 _FREQUENCIES = {
     "dose": 4.0,
     "dose-unit": 2.0,
@@ -270,19 +259,15 @@ _PARTS_OF_ONE_ERROR = 12
 _MOST_ERRORS = 6
 
 
-def wrong(source: Source, level: int, draw: Random) -> Body | None:
-    """The reference with facts altered until they weigh what the level requires."""
-    return _with_errors(source, level, set(), draw)
-
-
 def wrong_and_short(source: Source, level: int, draw: Random) -> Body | None:
     """One level up by dropping, the rest by altering what is left."""
     dropped = parts_to_drop(source, level + 1, draw)
-    body = _with_errors(source, level, dropped, draw) if dropped else None
+    body = wrong(source, level, draw, dropped) if dropped else None
     return body and body._replace(steps=(DROP_STEPS[level + 1], *body.steps))
 
 
-def _with_errors(source: Source, level: int, dropped: Set[int], draw: Random) -> Body | None:
+def wrong(source: Source, level: int, draw: Random, dropped: Set[int] = frozenset()) -> Body | None:
+    """The reference without some parts, and with facts altered until they weigh what the level requires."""
     parts: list[str] = list(source.outline.parts)
     rest = [part for part in range(len(parts)) if part not in dropped]
     dilution = max(1.0, len(rest) / _PARTS_OF_ONE_ERROR)
@@ -298,7 +283,7 @@ def _with_errors(source: Source, level: int, dropped: Set[int], draw: Random) ->
         change = altered(parts, part, kind, source.wording, draw)
         if change is None or done & set(change.touched):
             continue
-        weights = [_WEIGHTS[kind][touched not in source.core] for touched in change.touched if touched not in dropped]
+        weights = [_weight(kind, part in source.core) for part in change.touched if part not in dropped]
         total, most = weight + sum(weights), max(heaviest, *weights)
         if (reached := _level_of(start + total / dilution, most)) and reached < level:
             continue
@@ -311,6 +296,15 @@ def _with_errors(source: Source, level: int, dropped: Set[int], draw: Random) ->
         if len(steps) == _MOST_ERRORS:
             return None
     return None
+
+
+def _weight(kind: str, in_core: bool) -> float:
+    """The weight of an altered fact; `_level_of` makes levels of sums."""
+    if kind in _DANGEROUS:
+        return _DANGER if in_core else 2.0
+    if not in_core:
+        return _MINOR
+    return 1.5 if kind in ("number", "unit") else 2.0
 
 
 def _level_of(weight: float, heaviest: float) -> int | None:

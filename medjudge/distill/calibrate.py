@@ -9,8 +9,8 @@ from scipy.optimize import isotonic_regression
 from medjudge.records import AnswerKey, Judgment, Question
 from medjudge.rounds import expected_of, level_of
 from medjudge.scale import LEVELS, median_level
-from medjudge.statistics.bootstrap import Sums, bootstrap, tally
-from medjudge.statistics.estimates import Estimate, estimate
+from medjudge.statistics.bootstrap import Sums, tally
+from medjudge.statistics.estimates import Estimate, estimates
 from medjudge.statistics.measures import bias, quadratic_kappa, usable_agreement
 
 FEWEST_ANSWERS, FEWEST_CONVERSATIONS = 30, 10
@@ -191,11 +191,9 @@ def compared(
             values[f"{name} difference"] = values[f"{name} after"] - values[f"{name} before"]
         return values
 
-    intervals = bootstrap(tallies, conversation, statistics, _RESAMPLES, seed)
-    return {
-        name: {side: estimate(intervals[f"{name} {side}"]) for side in ("before", "after", "difference")}
-        for name in ("log_loss", *_MEASURES)
-    }
+    found = estimates(tallies, conversation, statistics, resamples=_RESAMPLES, seed=seed)
+    sides = ("before", "after", "difference")
+    return {name: {side: found[f"{name} {side}"] for side in sides} for name in ("log_loss", *_MEASURES)}
 
 
 def _folds(conversation: np.ndarray, category: np.ndarray, seed: int) -> np.ndarray:

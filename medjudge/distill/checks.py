@@ -1,16 +1,16 @@
-"""Checks of a training set before a judge is trained on it: duplicates across the split, balance, length."""
+"""Checks of a training set before a judge is trained on it: duplicates across the split, levels, length."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from scipy.sparse import csr_array
 from scipy.stats import spearmanr
 
 from medjudge.errors import InputError
 from medjudge.records import Question, TrainingLine
-from medjudge.scale import LEVELS, USABLE_FROM
 
 FEWEST_LINES = 8
 """Training lines below which there is not one batch."""
@@ -21,6 +21,8 @@ LENGTH_LIMIT = 0.3
 
 _FEWEST_FOR_LENGTH = 30
 _PIECE = 5
+_MULTIPLIERS = np.random.default_rng(0).integers(2**64, size=_PIECE, dtype=np.uint64) | np.uint64(1)
+"""Of a multilinear hash modulo 2**64 (Carter and Wegman, 1979): which hashes are small is arbitrary."""
 _SKETCH = 96
 _LISTED = 50
 _ROWS_AT_ONCE = 512
@@ -72,8 +74,7 @@ def check_training_set(train: Sequence[TrainingLine], validation: Sequence[Train
             "questions": _near(*({(line.question.id,): line.question.prompt for line in side} for side in sides)),
             "answers": _near(*({line.answer.key: line.answer.text for line in side} for side in sides)),
         },
-        "balance": {"train": _balance(train), "validation": _balance(validation)},
-        "length": _lengths([*train, *validation]),
+        "length": _length_correlations([*train, *validation]),
     }
     return Checked(train, report, list(_warnings(report, train, validation)))
 
@@ -90,10 +91,9 @@ def _warnings(
         )
     if answers["near"] > 0.01 * len(train):
         yield f"{answers['near']} training answers are nearly the same as validation answers"
-    if report["balance"]["validation"]["largest_share"] == 1:
+    if len({line.level for line in validation}) == 1:
         yield f"validation has level {validation[0].level} only: kappa cannot choose a checkpoint"
-    for group, lengths in (*report["length"]["by_language"].items(), *report["length"]["by_source"].items()):
-        correlation = lengths["spearman"]
+    for group, correlation in report["length"].items():
         if correlation is not None and abs(correlation) >= LENGTH_LIMIT:
             yield (
                 f"{group}: {'longer' if correlation > 0 else 'shorter'} answers have higher levels (Spearman "
@@ -116,7 +116,7 @@ def questions_to_keep_out(questions: Sequence[Question], ids: Collection[str], p
     return {question.id for question in questions if question.group in groups}
 
 
-def near_duplicates(texts: Sequence[str], others: Sequence[str], at_least: float = NEARLY_SAME) -> list[NearDuplicate]:
+def near_duplicates(texts: Sequence[str], others: Sequence[str]) -> list[NearDuplicate]:
     """The texts that are nearly the same as one of the others, each with its closest.
 
     Similarity is Jaccard's, of the sets of five-character pieces (Broder, 1997). Candidates come from sketches, the 96
@@ -124,7 +124,6 @@ def near_duplicates(texts: Sequence[str], others: Sequence[str], at_least: float
 
     Args:
         texts: Any number, such as 26,000 answers of 1,300 characters: about 10 s.
-        at_least: 0 to 1.
     """
     first, second = ([_pieces(_plain(text)) for text in side] for side in (texts, others))
     left, right = _sketches(first, second)
@@ -134,12 +133,12 @@ def near_duplicates(texts: Sequence[str], others: Sequence[str], at_least: float
         for row in range(shared.shape[0]):
             counts = shared.data[shared.indptr[row] : shared.indptr[row + 1]]
             text = start + row
-            if len(counts) == 0 or counts.max() < 0.7 * at_least * min(_SKETCH, len(first[text])):
+            if len(counts) == 0 or counts.max() < 0.7 * NEARLY_SAME * min(_SKETCH, len(first[text])):
                 continue
             other = int(shared.indices[shared.indptr[row] + int(np.argmax(counts))])
             both = len(np.intersect1d(first[text], second[other], assume_unique=True))
             similarity = both / (len(first[text]) + len(second[other]) - both)
-            if similarity >= at_least:
+            if similarity >= NEARLY_SAME:
                 duplicates.append(NearDuplicate(text, other, round(similarity, 3)))
     return duplicates
 
@@ -152,47 +151,21 @@ def _near(train: Mapping[Any, str], validation: Mapping[Any, str]) -> dict[str, 
         {"train": list(names[text]), "validation": list(others[other]), "similarity": similarity}
         for text, other, similarity in sorted(found, key=lambda duplicate: -duplicate.similarity)[:_LISTED]
     ]
-    return {"near": len(found), "same": sum(duplicate.similarity == 1 for duplicate in found), "pairs": pairs}
+    return {"near": len(found), "pairs": pairs}
 
 
-def _balance(lines: Sequence[TrainingLine]) -> dict[str, Any]:
-    shares = {
-        str(level): round(sum(line.level == level for line in lines) / len(lines), 3) for level in range(1, LEVELS + 1)
-    }
-    usable = round(sum(line.level >= USABLE_FROM for line in lines) / len(lines), 3)
-    return {"levels": shares, "largest_share": max(shares.values()), "usable": usable}
-
-
-def _lengths(lines: Sequence[TrainingLine]) -> dict[str, Any]:
-    """The prediction of an answer's level by its length alone: by language, and by source."""
-    by_language: dict[str, list[TrainingLine]] = {}
-    by_source: dict[str, list[TrainingLine]] = {}
+def _length_correlations(lines: Sequence[TrainingLine]) -> dict[str, float | None]:
+    """Spearman's rank correlation of an answer's length and level, for each language and each source."""
+    groups: dict[str, list[TrainingLine]] = {}
     for line in lines:
-        by_language.setdefault(line.question.language, []).append(line)
-        by_source.setdefault(line.source, []).append(line)
-    return {
-        "limit": LENGTH_LIMIT,
-        "by_language": {name: _length_report(own) for name, own in sorted(by_language.items())},
-        "by_source": {name: _length_report(own) for name, own in sorted(by_source.items())},
-    }
-
-
-def _length_report(lines: Sequence[TrainingLine]) -> dict[str, Any]:
-    length = np.array([len(line.answer.text) for line in lines])
-    level = np.array([line.level for line in lines])
-    usable = (level >= USABLE_FROM)[np.argsort(length, kind="stable")]
-    # Right where all up to a cut are called unusable and all after it usable; or the other way round. A cut lies
-    # between two lengths, never between two answers of one length.
-    right = np.concatenate([[0], np.cumsum(~usable)]) + usable.sum() - np.concatenate([[0], np.cumsum(usable)])
-    cut = np.concatenate([[True], np.diff(np.sort(length)) > 0, [True]])
-    best = max(right[cut].max(), (len(lines) - right[cut]).max()) / len(lines)
-    defined = len(lines) >= _FEWEST_FOR_LENGTH and len(set(length)) > 1 and len(set(level)) > 1
-    return {
-        "answers": len(lines),
-        "spearman": round(float(spearmanr(length, level).statistic), 3) if defined else None,
-        "usable_by_length": round(float(best), 3),
-        "usable_by_majority": round(float(max(usable.mean(), 1 - usable.mean())), 3),
-    }
+        for name in (line.question.language, line.source):
+            groups.setdefault(name, []).append(line)
+    correlations: dict[str, float | None] = {}
+    for name, own in sorted(groups.items()):
+        length, level = [len(line.answer.text) for line in own], [line.level for line in own]
+        defined = len(own) >= _FEWEST_FOR_LENGTH and len(set(length)) > 1 and len(set(level)) > 1
+        correlations[name] = round(float(spearmanr(length, level).statistic), 3) if defined else None
+    return correlations
 
 
 def _plain(text: str) -> str:
@@ -208,14 +181,7 @@ def _content(line: TrainingLine) -> tuple[str, ...]:
 def _pieces(text: str) -> np.ndarray:
     """The hashes of all runs of five characters, sorted and once each, uint64."""
     codes = np.frombuffer(text.ljust(_PIECE).encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.uint64)
-    hashes = np.zeros(len(codes) - _PIECE + 1, dtype=np.uint64)
-    for offset in range(_PIECE):
-        # The multipliers of splitmix64 (Steele, Lea and Flood, 2014): which of these hashes are small is arbitrary.
-        hashes = (hashes ^ codes[offset : len(codes) - _PIECE + 1 + offset]) * np.uint64(0xBF58476D1CE4E5B9)
-        hashes ^= hashes >> np.uint64(27)
-        hashes *= np.uint64(0x94D049BB133111EB)
-        hashes ^= hashes >> np.uint64(31)
-    return np.unique(hashes)
+    return np.unique(sliding_window_view(codes, _PIECE) @ _MULTIPLIERS)
 
 
 def _sketches(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> tuple[csr_array, csr_array]:

@@ -136,28 +136,20 @@ def swapped(source: Source, sources: Sequence[Source], draw: Random) -> Body | N
     Args:
         sources: All questions, this one included.
     """
-    possible = (
+    possible = [
         other
         for other in draw.sample(sources, min(len(sources), _CANDIDATES * 6))
         if other.question.group != source.question.group
         and other.question.language == source.question.language
         and other.language == source.language
         and other.text != source.text
-    )
-    same_category: list[Source] = []
-    other_category: list[Source] = []
-    for other in possible:
-        candidates = same_category if other.question.category == source.question.category else other_category
-        if len(candidates) < _CANDIDATES and not _may_answer(source, other):
-            candidates.append(other)
-        if len(same_category) == _CANDIDATES:
-            break
-    if not same_category and not other_category:
+        and not _may_answer(source, other)
+    ]
+    same_category = [other for other in possible if other.question.category == source.question.category]
+    candidates = (same_category or possible)[:_CANDIDATES]
+    if not candidates:
         return None
-    closest = min(
-        same_category or other_category,
-        key=lambda other: abs(math.log(len(other.text) / len(source.text))) + draw.random(),
-    )
+    closest = min(candidates, key=lambda other: abs(math.log(len(other.text) / len(source.text))) + draw.random())
     count = len(closest.terms)
     # Unchanged, the text is the other question's best answer, and no two answers are to be the same.
     shorter = without(closest, {draw.randrange(count)}, "swap") if count > 2 and not source.may_be_dressed else None

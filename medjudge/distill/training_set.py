@@ -143,10 +143,6 @@ def build_training_set(sources: ScoredAnswers, options: TrainingSetOptions = Tra
         "weights": {source: options.weights[source] for source in sorted({line.source for line in lines})},
         "unscored_judgments": sum(judgment.score is None for judgment in sources.judgments),
         "teacher_against_physicians": _disagreement(physicians, teachers),
-        "raters_disagree_on_usable": sum(
-            len({level >= USABLE_FROM for level in levels.values()}) > 1 for levels in physicians.values()
-        ),
-        "answers_with_several_raters": sum(len(levels) > 1 for levels in physicians.values()),
         "raters": dict(Counter(rater for levels in physicians.values() for rater in levels if rater != CONSTRUCTED)),
         "calibration": {"teachers": reports},
     }

@@ -2,6 +2,8 @@
 
 import re
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -95,6 +97,25 @@ def _largest_rank(weights: Path, fix: str) -> int:
             return max([0, *(opened.get_slice(name).get_shape()[0] for name in names)])
     except (SafetensorError, OSError, IndexError) as error:
         raise InputError(f"{weights}: {' '.join(str(error).split())[:200]}; {fix}") from None
+
+
+@contextmanager
+def damage_explained(judge: str) -> Iterator[None]:
+    """Turns whatever damaged files of a judge folder make torch, transformers and peft raise into an InputError.
+
+    Args:
+        judge: The folder, as the message begins.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, (torch.cuda.OutOfMemoryError, InputError)):
+            raise
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"{judge}: its files are corrupt or do not fit its base model ({reason}); restore them or train the judge "
+            "again"
+        ) from None
 
 
 def load_adapter(body: nn.Module, folder: Path, trainable: bool = False) -> "PeftModel":

@@ -63,8 +63,6 @@ class ApiJudge:
         model: The model's name at the server.
         server: The server, its limits and retries.
         spending: The account that the requests are charged to.
-        seed: Sent with every request, plus the round: rounds may differ, repeated runs should not. It also draws the
-            order in which items are shown.
         replies: How long the replies may be, and whether the model thinks first.
 
     Raises:
@@ -76,12 +74,10 @@ class ApiJudge:
         model: str,
         server: Server = Server(),
         spending: Spending | None = None,
-        seed: int = 0,
         replies: ReplyOptions = ReplyOptions(),
     ) -> None:
         self.name = file_name(model)
         self.client = ChatClient(f"--judge openai:{model}", model, server, spending)
-        self.seed = seed
         self.replies = replies
 
     def judge(self, assignments: Sequence[Unit[Made]]) -> Iterator[Made]:
@@ -92,10 +88,10 @@ class ApiJudge:
             yield from self.client.gather(work, self._judgment)
 
     async def _judgment(self, unit: Unit[Made]) -> Made:
-        request = self.replies.applied(unit.request(self.seed))
+        request = self.replies.applied(unit.request())
         raw = None
         try:
-            first = read_judgment(unit, self.name, await self.client.ask(request), self.seed)
+            first = read_judgment(unit, self.name, await self.client.ask(request))
             if first.raw is None or first.error_kind is not ErrorKind.UNREADABLE_REPLY:
                 return first
             raw = first.raw
@@ -104,7 +100,7 @@ class ApiJudge:
                 {"role": "user", "content": unit.reminder(str(first.error))},
             ]
             again = request._replace(messages=request.messages + reminder)
-            second = read_judgment(unit, self.name, await self.client.ask(again), self.seed)
+            second = read_judgment(unit, self.name, await self.client.ask(again))
         except RequestError as error:
             return failed_request(unit, self.name, str(error), error.lasting, raw)
         problem = None if second.error is None else f"{second.error}, after a reminder"
@@ -123,7 +119,7 @@ def failed_request(unit: Unit[Made], judge_name: str, problem: str, lasting: boo
     return unscored(unit, judge_name, kind, f"the {what}: {problem}", raw)
 
 
-def read_judgment(unit: Unit[Made], judge_name: str, reply: ChatReply, seed: int = 0) -> Made:
+def read_judgment(unit: Unit[Made], judge_name: str, reply: ChatReply) -> Made:
     """Reads the judgment from a reply; one without a verdict if the reply contains none, or must not be read."""
 
     def none(kind: ErrorKind, reason: str) -> Made:
@@ -143,6 +139,6 @@ def read_judgment(unit: Unit[Made], judge_name: str, reply: ChatReply, seed: int
     if reply.finish_reason == "length":
         return none(ErrorKind.UNREADABLE_REPLY, "unreadable reply: cut off at the token limit")
     try:
-        return unit.read(text, judge_name, seed)
+        return unit.read(text, judge_name)
     except UnreadableError as error:
         return none(ErrorKind.UNREADABLE_REPLY, f"unreadable reply: {error}")

@@ -9,8 +9,6 @@ from medjudge.judge.folder import JudgeCard
 from medjudge.models.packaged import PACKAGED
 from medjudge.statistics.calibration import FEWEST_ANSWERS
 
-CURVES_FILE = "training/curves.svg"
-"""In a judge folder, where training drew any."""
 NEVER_VALIDATED = (
     "Never validated against physicians by `validate`. `medjudge validate RUN --judge FOLDER --physicians FILE` writes "
     "the result here."
@@ -47,7 +45,7 @@ def write_readme(folder: Path, card: JudgeCard, agreement: Sequence[str] = (NEVE
         f"{training.get('questions', len(card.trained_on.question_ids))} questions",
         f"- Scored by: {recorded['sources']}",
         "",
-        *_making(folder, card),
+        *_making(card),
         "## Agreement",
         "",
         *agreement,
@@ -83,8 +81,8 @@ def _method(card: JudgeCard) -> str:
     return "LoRA" if card.quantization is None else f"LoRA on a base quantised to {card.quantization}"
 
 
-def _making(folder: Path, card: JudgeCard) -> list[str]:
-    """The making of the judge: the run, the data, the temperature, the curves."""
+def _making(card: JudgeCard) -> list[str]:
+    """The making of the judge: the run, the data, the temperature."""
     training = card.training
     lines = [f"- Data: `{name}`, sha256 `{digest}`" for name, digest in sorted(card.trained_on.files.items())]
     if "epochs" in training:
@@ -97,8 +95,6 @@ def _making(folder: Path, card: JudgeCard) -> list[str]:
         )
         gain = [f"- Validation: {text}"] if (text := tuning_gain(training)) else []
         lines = [how, *lines, *gain, *_temperature(training["calibration"])]
-    if (folder / CURVES_FILE).is_file():
-        lines.append(f"- Curves: [{CURVES_FILE}]({CURVES_FILE})")
     return ["## How it was made", "", *lines, ""] if lines else []
 
 

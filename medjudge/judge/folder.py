@@ -9,8 +9,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from transformers import PreTrainedModel
 
 from medjudge.errors import InputError
-from medjudge.files import first_problem, model_from_json, parse_json, read_text, write_whole
-from medjudge.judge.adapter import ADAPTER_CONFIG, ADAPTER_FILE, check_adapter_config, load_adapter, merge_adapter
+from medjudge.files import first_problem, model_from_json, read_text, write_whole
+from medjudge.judge.adapter import (
+    ADAPTER_CONFIG,
+    ADAPTER_FILE,
+    check_adapter_config,
+    damage_explained,
+    load_adapter,
+    merge_adapter,
+)
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
 from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings
 from medjudge.judge.protocol import Judge
@@ -26,7 +33,15 @@ from medjudge.scheme import LLMEVAL_MED, Scheme, SchemeRef
 
 CARD_FILE = "judge.json"
 TOKENIZER_CONFIG = "tokenizer_config.json"
-_VOCABULARIES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "vocab.txt", "vocab.json", "tekken.json")
+_VOCABULARIES = (
+    "tokenizer.json",
+    "tokenizer.model",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "vocab.txt",
+    "vocab.json",
+    "tekken.json",
+)
 UNTUNED = "without_adapter"
 """In `training` of a card: the base model judges without an adapter."""
 BASE_FOLDER = "base"
@@ -43,19 +58,6 @@ class TrainedOn(BaseModel):
 
     def seen(self) -> set[str]:
         return {*self.question_ids, *self.tuned_question_ids}
-
-
-class MeasuredOn(BaseModel):
-    """The material that a temperature was fitted with: it holds for nothing else.
-
-    `files_sha256` is that of all files of the folder but `judge.json`, `rubrics_sha256` that of the rubrics (empty
-    where the judge reads none), and `models` counts the answers of each model.
-    """
-
-    files_sha256: str
-    rubrics_sha256: str
-    scheme_sha256: str
-    models: dict[str, int]
 
 
 class JudgeCard(BaseModel):
@@ -80,7 +82,7 @@ class JudgeCard(BaseModel):
     max_length: int = Field(ge=16)
     windows: int = Field(default=1, ge=1, description="of an ordinal judge: the most stretches of an answer it reads")
     temperature: float = Field(default=1.0, gt=0)
-    temperature_on: MeasuredOn | None = Field(default=None, description="None where none was fitted")
+    temperature_on: dict[str, Any] | None = Field(default=None, description="written by an earlier release, not read")
     text_prefix: str | None = Field(default=None, description="of a similarity judge: before each text")
     slope: float | None = None
     cuts: tuple[float, float, float, float] | None = None
@@ -146,24 +148,16 @@ def _required_files(card: JudgeCard, folder: Path) -> list[str]:
     names = [] if card.training.get(UNTUNED) else [ADAPTER_CONFIG, ADAPTER_FILE]
     if card.kind == "ordinal":
         return [*names, HEAD_FILE]
-    return [*names, TOKENIZER_CONFIG, *([] if _has_vocabulary(folder) else ["tokenizer.json"])]
-
-
-def _has_vocabulary(folder: Path) -> bool:
-    """True if a tokenizer that is not of the `tokenizers` library has its vocabulary in a file of its own."""
-    try:
-        fields = parse_json(read_text(folder / TOKENIZER_CONFIG))
-        backend = fields.get("backend", "tokenizers")
-    except (InputError, ValueError, AttributeError, RecursionError):
-        return False
-    return backend != "tokenizers" and any((folder / name).is_file() for name in _VOCABULARIES)
+    # Without its vocabulary, transformers builds some tokenizers empty and says nothing.
+    vocabulary = [] if any((folder / name).is_file() for name in _VOCABULARIES) else ["tokenizer.json"]
+    return [*names, TOKENIZER_CONFIG, *vocabulary]
 
 
 class Inference(NamedTuple):
     """The settings of running a generative judge; other kinds take no notice of it.
 
     Attributes:
-        rationale_tokens: The most tokens of a rationale; 0 for the judge's default.
+        rationale_tokens: The most tokens of a rationale; 0 for none.
         quantization: Quantises the base model of a judge that was validated without; None runs it as it is.
     """
 
@@ -193,13 +187,8 @@ def load_judge(
         card = card.model_copy(update={"quantization": inference.quantization})
     if card.reads_rubrics:
         require_its_rubrics(card, folder, scheme)
-    try:
+    with damage_explained(f"judge {folder}"):
         return _LOADERS[card.kind](card, folder, name, device, inference)
-    except Exception as error:  # whatever a hostile folder makes torch, transformers and peft raise
-        if isinstance(error, (torch.cuda.OutOfMemoryError, InputError)):
-            raise
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(f"judge {folder}: its files are corrupt or do not fit {card.base_model} ({reason})") from None
 
 
 def require_its_rubrics(card: JudgeCard, folder: Path, scheme: Scheme) -> None:

@@ -15,7 +15,7 @@ from medjudge.judge.label_logits import exact_label_logits
 from medjudge.judge.prompts import Prompt, encode_prompts, label_ids
 from medjudge.judge.protocol import Assignment, no_room, scored, split_empty
 from medjudge.judge.shared_prefixes import read_ends, takes_tree_attention
-from medjudge.models.batching import MemoryLimit, pad_left
+from medjudge.models.batching import MemoryLimit, padded
 from medjudge.models.chat import with_chat_template
 from medjudge.records import Judgment
 from medjudge.rubrics.render import Style
@@ -145,7 +145,7 @@ class GenerativeJudge:
         stops = set(ends if isinstance(ends, list) else [ends])
 
         def texts(batch: Sequence[int]) -> list[str]:
-            ids, mask = pad_left([sequences[index] for index in batch], self.pad_id, self.model.device)
+            ids, mask = padded([sequences[index] for index in batch], self.pad_id, "left", self.model.device)
             with torch.inference_mode():
                 tokens = self.model.generate(
                     ids,

@@ -88,23 +88,23 @@ class ItemAssignment(NamedTuple):
         """The verdicts from the probabilities of the labels, shape (items, 2)."""
         return self.met(judge_name, probabilities[:, 1], answer_tokens_cut=answer_tokens_cut)
 
-    def order(self, seed: int) -> list[int]:
+    def order(self) -> list[int]:
         """The places of the items in the order in which a chat model gets them."""
         places = list(range(len(self.items)))
-        random.Random("\x1f".join(map(str, (seed, *self.answer.key)))).shuffle(places)
+        random.Random("\x1f".join(map(str, (0, *self.answer.key)))).shuffle(places)
         return places
 
-    def request(self, seed: int = 0) -> ChatRequest:
-        shown = [self.items[place].text for place in self.order(seed)]
+    def request(self) -> ChatRequest:
+        shown = [self.items[place].text for place in self.order()]
         messages = self._prompt(self.answer.text, shown).messages
-        return ChatRequest(messages, seed, _TOKENS + _TOKENS_PER_ITEM * len(shown), schema=ITEM_SCHEMA)
+        return ChatRequest(messages, 0, _TOKENS + _TOKENS_PER_ITEM * len(shown), schema=ITEM_SCHEMA)
 
     def reminder(self, problem: str) -> str:
         texts = languages_of(self.scheme).load(self.question.language, _REPLIES, Replies)
         return texts.reminder.format(problem=problem, count=len(self.items))
 
-    def read(self, reply: str, judge_name: str, seed: int = 0) -> ItemJudgment:
-        met = dict(zip(self.order(seed), read_item_reply(reply, len(self.items)), strict=True))
+    def read(self, reply: str, judge_name: str) -> ItemJudgment:
+        met = dict(zip(self.order(), read_item_reply(reply, len(self.items)), strict=True))
         return self.met(judge_name, (met[place] for place in range(len(met))), raw=reply)
 
     def _prompt(self, answer: str, items: Sequence[str], control_tokens: Iterable[str] = ()) -> JudgePrompt:

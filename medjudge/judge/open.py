@@ -15,12 +15,7 @@ from medjudge.chat_api.transport import server_address, server_model
 from medjudge.errors import InputError
 from medjudge.judge.api import ApiJudge, ReplyOptions, file_name
 from medjudge.judge.folder import CARD_FILE, UNTUNED, Inference, JudgeCard, load_judge, read_card
-from medjudge.judge.identity import (
-    card_rubrics_sha256,
-    folder_identity,
-    rubrics_sha256,
-    validated_and_not_failed,
-)
+from medjudge.judge.identity import folder_identity, rubrics_sha256, validated_and_not_failed
 from medjudge.judge.ordinal import reads_checklist, says_points
 from medjudge.judge.panel import PanelSettings, is_panel, read_panel
 from medjudge.judge.protocol import Judge
@@ -51,7 +46,7 @@ class JudgeOptions(NamedTuple):
         device: `auto`, `cpu` or `cuda`.
         engine: `transformers`, `ray` for a local judge on the workers of a Ray cluster, or `vllm` for a generative one.
         rounds: How often each answer is judged.
-        inference: How a generative judge is run; its quantisation comes from that of the options.
+        rationale_tokens: The most tokens of a rationale by a generative judge; 0 for none.
         quantization: Quantises the base of a generative judge for this use, by name (`nf4`); None runs it as trained.
         server: Where an `openai:` judge is, and how patiently it is asked.
         limit: What the run may cost.
@@ -62,7 +57,7 @@ class JudgeOptions(NamedTuple):
     device: str = "auto"
     engine: str = "transformers"
     rounds: int = 1
-    inference: Inference = Inference()
+    rationale_tokens: int = 0
     quantization: str | None = None
     server: Server = Server()
     limit: Limit = Limit()
@@ -112,7 +107,7 @@ class FolderRef:
 
     def rubrics_sha256(self, scheme: Scheme) -> str:
         """The sha256 of the rubrics of a scheme that the judge reads; empty where it reads none."""
-        return card_rubrics_sha256(self.card, scheme)
+        return rubrics_sha256(self.card.style, scheme) if self.card.reads_rubrics else ""
 
     def load(self, options: JudgeOptions, scheme: Scheme = LLMEVAL_MED, spending: Spending | None = None) -> Judge:
         """Loads the judge in the engine of the options.
@@ -120,11 +115,11 @@ class FolderRef:
         Raises:
             InputError: There is no such device, or files that cannot be loaded.
         """
-        inference = options.inference._replace(quantization=self.quantization)
+        inference = Inference(options.rationale_tokens, self.quantization)
         if options.engine == "ray":
             return RayJudge(self.name, self.folder, options.device, inference, scheme)
         if options.engine == "vllm":
-            return VllmJudge(self.folder, self.name, inference.rationale_tokens, scheme, options.gpus)
+            return VllmJudge(self.folder, self.name, options.rationale_tokens, scheme, options.gpus)
         say_on_terminal(f"loading judge {self.name} ...")
         return load_judge(self.folder, self.name, choose_device(options.device), inference, scheme)
 

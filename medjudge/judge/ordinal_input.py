@@ -10,7 +10,7 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from medjudge.judge.points import checklist_points, reference_points
-from medjudge.models.batching import batches_by_length, pad_right
+from medjudge.models.batching import batches_by_length, padded
 from medjudge.records import Question
 
 PARTS = ("question", "reference", "checklist")
@@ -216,11 +216,11 @@ def present(rows: Sequence[Encoded]) -> torch.Tensor:
 
 def bucket(windows: Sequence[Window], pad_id: int) -> Bucket:
     """Windows as tensors of one length."""
-    ids, mask = pad_right([window.ids for window in windows], pad_id)
-    text = pad_right([window.texts for window in windows], -1).ids
+    ids, texts, points = zip(*windows, strict=True)
+    read = padded(ids, pad_id, "right")
     return {
-        "input_ids": ids,
-        "attention_mask": mask,
-        "text": text,
-        "point": pad_right([window.points for window in windows], -1).ids,
+        "input_ids": read.ids,
+        "attention_mask": read.mask,
+        "text": padded(texts, -1, "right").ids,
+        "point": padded(points, -1, "right").ids,
     }

@@ -90,14 +90,14 @@ class PairAssignment(NamedTuple):
             answer_tokens_cut=answer_tokens_cut,
         )
 
-    def request(self, seed: int = 0) -> ChatRequest:
+    def request(self) -> ChatRequest:
         messages = self.prompt([self.first.text, self.second.text], "reason-first").messages
-        return ChatRequest(messages, seed, MAX_TOKENS, schema=PAIR_SCHEMA)
+        return ChatRequest(messages, 0, MAX_TOKENS, schema=PAIR_SCHEMA)
 
     def reminder(self, problem: str) -> str:
         return languages_of(self.scheme).load(self.question.language, _REPLIES, Replies).reminder
 
-    def read(self, reply: str, judge_name: str, seed: int = 0) -> PairJudgment:
+    def read(self, reply: str, judge_name: str) -> PairJudgment:
         verdict = read_pair_reply(reply)
         return self.judgment(judge_name, preferred=verdict.preferred, rationale=verdict.rationale or None, raw=reply)
 

@@ -16,7 +16,7 @@ from medjudge.languages.texts import languages_of
 from medjudge.pair_records import PairJudgment
 from medjudge.records import Answer, ErrorKind, Judgment, PointVerdict, Question, earlier_turns
 from medjudge.rubrics.render import JudgePrompt, Style, render
-from medjudge.rubrics.verdict import VERDICT_SCHEMA, UnreadableError, judge_replies, read_reasoned
+from medjudge.rubrics.verdict import VERDICT_SCHEMA, UnreadableError, judge_replies, read_verdict
 from medjudge.scale import median_level
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
@@ -41,7 +41,7 @@ class Unit(Protocol[Made]):
         """The prompt of a local model; `texts` are those of the answers."""
         ...
 
-    def request(self, seed: int = 0) -> ChatRequest:
+    def request(self) -> ChatRequest:
         """The request to a chat model."""
         ...
 
@@ -49,8 +49,8 @@ class Unit(Protocol[Made]):
         """The message that a chat model reads, once, after a reply that cannot be read."""
         ...
 
-    def read(self, reply: str, judge_name: str, seed: int = 0) -> Made:
-        """The judgment in a reply to the request of the same seed.
+    def read(self, reply: str, judge_name: str) -> Made:
+        """The judgment in a reply to the request.
 
         Raises:
             UnreadableError: There is none.
@@ -95,18 +95,18 @@ class Assignment(NamedTuple):
     def prompt(self, texts: Sequence[str], style: Style, control_tokens: Iterable[str] = ()) -> JudgePrompt:
         return render(self.question, self.earlier, texts[0], style, control_tokens, self.scheme)
 
-    def request(self, seed: int = 0) -> ChatRequest:
+    def request(self) -> ChatRequest:
         messages = self.prompt([self.answer.text], "reason-first").messages
-        return ChatRequest(messages, seed + self.round - 1, MAX_TOKENS, schema=VERDICT_SCHEMA)
+        # Rounds may differ, repeated runs should not.
+        return ChatRequest(messages, self.round - 1, MAX_TOKENS, schema=VERDICT_SCHEMA)
 
     def reminder(self, problem: str) -> str:
         return judge_replies(self.question.language, languages_of(self.scheme)).reminder
 
-    def read(self, reply: str, judge_name: str, seed: int = 0) -> Judgment:
-        verdict, rationale = read_reasoned(reply)
-        if verdict.score is None:
-            raise UnreadableError(verdict.problem)
-        score = verdict.score
+    def read(self, reply: str, judge_name: str) -> Judgment:
+        score, problem, rationale = read_verdict(reply)
+        if score is None:
+            raise UnreadableError(problem)
         return self.judgment(judge_name, score=score, expected=float(score), rationale=rationale or None, raw=reply)
 
 

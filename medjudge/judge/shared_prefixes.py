@@ -15,7 +15,7 @@ import torch
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
-from medjudge.models.batching import MemoryLimit, pad_left
+from medjudge.models.batching import MemoryLimit, padded
 from medjudge.models.tree_attention import TREE_ATTENTION, path_ends, tree_mask, window_of_layers
 
 _WORTH_SHARING = 128
@@ -76,13 +76,13 @@ def takes_tree_attention(model: PreTrainedModel) -> bool:
         return False
     before, length = model.config._attn_implementation, 8
     first, other, text = [list(range(start, start + length)) for start in (10, 30, 50)]
-    alone = _last_logits(model, torch.tensor([[*first, *text]]), length)
+    alone = last_logits(model, torch.tensor([[*first, *text]]), length)
     model.set_attn_implementation(TREE_ATTENTION)
     ends = path_ends([2 * length, 2 * length], [0, length]).to(model.device)
     positions = torch.tensor([[*range(2 * length), *range(length, 2 * length)]], device=model.device)
     mask = tree_mask(ends, positions[0], model.config)
     tree = torch.tensor([[*first, *other, *text]])
-    found = _last_logits(model, tree, length, position_ids=positions, attention_mask=mask)
+    found = last_logits(model, tree, length, position_ids=positions, attention_mask=mask)
     # In 16 bits, two ways to compute the same differ by a few per cent.
     heeds = bool((found - alone).norm() < 0.1 * alone.norm())
     if not heeds:
@@ -106,8 +106,8 @@ def _may_heed_trees(model: PreTrainedModel) -> bool:
     )
 
 
-def _last_logits(model: Any, tokens: torch.Tensor, last: int, **options: Any) -> torch.Tensor:
-    """The logits at the last tokens of one sequence, (last, vocabulary)."""
+def last_logits(model: Any, tokens: torch.Tensor, last: int, **options: Any) -> torch.Tensor:
+    """The logits at the last tokens of one sequence, (last, vocabulary), of the model in evaluation mode."""
     model.eval()
     with torch.inference_mode():
         logits: torch.Tensor = model(tokens.to(model.device), use_cache=False, **options).logits
@@ -136,7 +136,7 @@ def read_ends(
         return
 
     def forward(batch: Sequence[int]) -> torch.Tensor:
-        ids, mask = pad_left([prompts[index] for index in batch], pad_id, model.device)
+        ids, mask = padded([prompts[index] for index in batch], pad_id, "left", model.device)
         positions = (mask.cumsum(dim=1) - 1).clamp_min(0)
         with torch.inference_mode():
             out = model(ids, attention_mask=mask, position_ids=positions, logits_to_keep=1, use_cache=False)

@@ -10,7 +10,7 @@ from scipy.special import expit
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
-from medjudge.models.batching import batches_by_length, cut_middle, pad_right
+from medjudge.models.batching import batches_by_length, cut_middle, padded
 from medjudge.records import ErrorKind, Judgment
 from medjudge.screen import progress_bar
 
@@ -128,7 +128,7 @@ def _embeddings(encoder: SentenceEncoder, texts: Sequence[str], show_bar: bool) 
     vectors = np.zeros((len(texts), model.config.hidden_size), dtype=np.float32)
     with progress_bar(len(texts), "embedding (similarity)", "text", show_bar) as shown:
         for batch in batches_by_length([len(sequence) for sequence in sequences], 8192):
-            ids, mask = pad_right([sequences[index] for index in batch], tokenizer.pad_token_id)
+            ids, mask = padded([sequences[index] for index in batch], tokenizer.pad_token_id, "right")
             with torch.inference_mode():
                 hidden = model(ids.to(model.device), mask.to(model.device)).last_hidden_state.float().cpu()
             mean = (hidden * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)

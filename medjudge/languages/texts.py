@@ -1,6 +1,5 @@
 """Looks up the texts of a language: the files in `languages/LANGUAGE/`, and what a scheme adds to them."""
 
-from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -31,11 +30,6 @@ class Languages(NamedTuple):
     """
 
     added: tuple[tuple[str, str, str], ...] = ()
-
-    @classmethod
-    def with_added(cls, texts: Mapping[str, Mapping[str, str]]) -> "Languages":
-        """The package's texts, and these: language -> name of a file -> its text."""
-        return cls(tuple((code, name, text) for code, by_name in texts.items() for name, text in by_name.items()))
 
     def codes(self, name: str = "") -> tuple[str, ...]:
         """The languages that have texts, in alphabetical order; with `name`, those that have this file."""
@@ -72,7 +66,8 @@ PACKAGED = Languages()
 
 def languages_of(scheme: Scheme) -> Languages:
     """The package's texts, and those that a scheme adds."""
-    return Languages.with_added(scheme.texts) if scheme.texts else PACKAGED
+    added = ((code, name, text) for code, by_name in scheme.texts.items() for name, text in by_name.items())
+    return Languages(tuple(added))
 
 
 def _folder() -> Path:

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -173,17 +173,16 @@ class Padded(NamedTuple):
     mask: torch.Tensor
 
 
-def pad_right(sequences: Sequence[Sequence[int]], pad_id: int) -> Padded:
-    """Pads at the end of each sequence, for encoders."""
-    return _padded(sequences, pad_id, "right", torch.device("cpu"))
+def padded(
+    sequences: Sequence[Sequence[int]],
+    pad_id: int,
+    side: Literal["left", "right"],
+    device: torch.device = torch.device("cpu"),
+) -> Padded:
+    """Pads sequences to the longest: at the end for encoders, at the start for causal models.
 
-
-def pad_left(sequences: Sequence[Sequence[int]], pad_id: int, device: torch.device) -> Padded:
-    """Pads at the start of each sequence, for causal models: the last column is the last token of every row."""
-    return _padded(sequences, pad_id, "left", device)
-
-
-def _padded(sequences: Sequence[Sequence[int]], pad_id: int, side: str, device: torch.device) -> Padded:
+    Padded on the left, the last column is the last token of every row.
+    """
     rows = [torch.tensor(sequence, dtype=torch.long) for sequence in sequences]
     ids = pad_sequence(rows, batch_first=True, padding_value=pad_id, padding_side=side)
     mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True, padding_side=side)

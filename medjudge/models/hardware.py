@@ -4,14 +4,12 @@ import ctypes
 import gc
 import os
 import platform
-import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -138,37 +136,6 @@ def peak_of_process() -> int:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes on macOS, KiB on Linux
     return peak if sys.platform == "darwin" else peak * 1024
-
-
-class UnusedGpu(NamedTuple):
-    """A GPU that the driver sees and torch does not: its name, the driver's version, and why."""
-
-    name: str
-    driver: str
-    reason: str
-
-
-def unused_gpu() -> UnusedGpu | None:
-    """The first GPU of a machine where nvidia-smi works and CUDA does not; None where both work, or neither."""
-    program = shutil.which("nvidia-smi")
-    if torch.cuda.is_available() or program is None:
-        return None
-    query = [program, "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    try:
-        done = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    name, _, driver = (done.stdout.splitlines() or [""])[0].rpartition(",")
-    if not name:
-        return None
-    if torch.version.cuda is None:
-        reason = "this torch is a CPU build; install a CUDA build of torch"
-    else:
-        reason = (
-            f"the driver is too old for this torch, which is built for CUDA {torch.version.cuda}, or the GPU is "
-            "hidden by CUDA_VISIBLE_DEVICES; update the driver, or install torch for an older CUDA"
-        )
-    return UnusedGpu(name.strip(), driver.strip(), reason)
 
 
 def describe() -> dict[str, Any]:

@@ -3,7 +3,6 @@
 Code in a model's folder never runs, and weights are read from safetensors files only.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import torch
 from httpx2 import HTTPError
-from huggingface_hub import snapshot_download, try_to_load_from_cache
+from huggingface_hub import is_offline_mode, snapshot_download, try_to_load_from_cache
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -99,7 +98,7 @@ def _explained(error: Exception, model_id: str, folder: Path) -> InputError:
         return InputError(f"model {model_id}: its files are missing or corrupt ({reason})")
     if missing := _missing_package(model_id):
         return missing
-    source = "no network is used (HF_HUB_OFFLINE)" if _offline() else "the hub was asked"
+    source = "no network is used (HF_HUB_OFFLINE)" if is_offline_mode() else "the hub was asked"
     return InputError(
         f"model {model_id}: cannot be loaded; {source}. Name a folder with the model or a base that a package brings "
         f"(`medjudge doctor` lists them), or download it first with `hf download {quote(model_id)}` ({reason})"
@@ -143,10 +142,6 @@ def _missing_package(model_id: str) -> InputError | None:
         f"model {model_id}: neither the package {row.packages[0]} nor a model hub has it here; {row.install} "
         f"(licence: {row.licence})"
     )
-
-
-def _offline() -> bool:
-    return os.environ.get("HF_HUB_OFFLINE", "0").upper() in ("1", "TRUE", "YES", "ON")
 
 
 def located(model_id: str) -> str:
@@ -212,19 +207,9 @@ def in_hub_cache(model_id: str) -> bool:
     return any(isinstance(try_to_load_from_cache(model_id, name), str) for name in weights)
 
 
-def load_config(model_id: str, revision: str | None = None) -> PretrainedConfig:
-    """Loads a model's config; raises InputError if the model cannot be had."""
-    config: PretrainedConfig = _loaded(AutoConfig, model_id, revision)
-    return config
-
-
 def window(model_id: str, revision: str | None = None) -> int:
-    """The context window of a model in tokens, from its config."""
-    return window_of(load_config(model_id, revision))
-
-
-def window_of(config: PretrainedConfig) -> int:
-    """The context window of a model in tokens."""
+    """The context window of a model in tokens, from its config; raises InputError if the model cannot be had."""
+    config = _loaded(AutoConfig, model_id, revision)
     return int(getattr(config, "max_position_embeddings", 0) or config.get_text_config().max_position_embeddings)
 
 

@@ -1,1 +1,1 @@
-"""Divides work among the processes of one machine, or the workers of a Ray cluster."""
+"""Divides work among the workers of a Ray cluster."""

@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 from medjudge.errors import InputError, UnfinishedError
 from medjudge.offline import go_offline, is_offline
-from medjudge.parallel.group import partition
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -112,9 +111,13 @@ def map_on_actors(
 
 
 def _tasks(work: Sequence[T], key: Callable[[T], str], weight: Callable[[T], int], workers: int) -> list[list[T]]:
+    """Groups items of the same key into tasks, heaviest first, so that the last ones to be handed out are short."""
+    groups: dict[str, list[T]] = {}
+    for item in work:
+        groups.setdefault(key(item), []).append(item)
     most = min(_MOST_ITEMS, ceil(len(work) / (workers * _TASKS_PER_ACTOR)))
     tasks: list[list[T]] = []
-    for items in partition(work, key, weight):
+    for items in sorted(groups.values(), key=lambda group: -sum(map(weight, group))):
         if tasks and len(tasks[-1]) + len(items) <= most:
             tasks[-1] += items
         else:

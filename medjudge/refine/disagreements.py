@@ -1,4 +1,4 @@
-"""Where judge and physicians disagree in a run, with suggested causes; some answers are held out to try changes on.
+"""Disagreements of judge and physicians in a run, with suggested causes; some answers are held out to try changes on.
 
 Causes are rules of thumb on the scores: a physician decides what is wrong with a question.
 """
@@ -46,7 +46,7 @@ class Cause(NamedTuple):
 
 @dataclass(frozen=True)
 class Material:
-    """Records and arrays that a refinement works on. Row i of `pairs` is the answer `keys[i]`; n rows."""
+    """Records and arrays that a refinement works on. Row i of `pairs` is the answer `pairs.keys[i]`; n rows."""
 
     questions: dict[str, Question]
     answers: dict[AnswerKey, Answer]
@@ -57,14 +57,9 @@ class Material:
     scheme: Scheme
 
     @cached_property
-    def keys(self) -> list[AnswerKey]:
-        """The key of each row."""
-        return self.pairs.keys
-
-    @cached_property
     def held_out(self) -> np.ndarray:
         """The rows of held-out answers, shape (n,)."""
-        return np.array([key in self.held_out_answers for key in self.keys], dtype=bool)
+        return np.array([key in self.held_out_answers for key in self.pairs.keys], dtype=bool)
 
     def rows_of(self, question_id: str, held_out: bool) -> np.ndarray:
         """The rows of a question that decide about a change of its checklist, or those that it may be made from."""

@@ -89,7 +89,7 @@ def prompt_for(material: Material, question_id: str, cause: Cause) -> Prompt:
 
 
 def _answer(material: Material, row: int, scores: Sequence[PhysicianScore]) -> dict[str, Any]:
-    key = material.keys[row]
+    key = material.pairs.keys[row]
     answer, scores = material.answers[key], [score for score in scores if score.answer_key == key]
     text = neutralise(answer.text)
     if len(text) > _MOST_CHARACTERS:
@@ -121,21 +121,15 @@ def read_reply(prompt: Prompt, by: str, reply: str) -> Proposal:
         problem = f"the reply does not contain {_OPENING} and <<<END>>> once each, on lines of their own"
         return proposal(prompt, by, Outcome.UNREADABLE, reply, problem=problem)
     start, end = lines.index(_OPENING), lines.index("<<<END>>>")
-    text = "\n".join(line.rstrip() for line in reply.splitlines()[start + 1 : end])
-    return read_text_of(prompt, by, text, reply)
-
-
-def read_text_of(prompt: Prompt, by: str, text: str, reply: str | None = None) -> Proposal:
-    """Check a proposed text as it is, without markers; `reply` is what it came from, where that is more."""
-    text, reply = text.strip(), text if reply is None else reply
+    text = "\n".join(line.rstrip() for line in reply.splitlines()[start + 1 : end]).strip()
     if text == prompt.before.strip():
         return proposal(prompt, by, Outcome.DECLINED, reply, problem=_NO_CHANGE)
-    if problem := _problem(prompt, text):
-        return proposal(prompt, by, Outcome.UNREADABLE, reply, problem=problem)
+    if broken := _broken_rule(prompt, text):
+        return proposal(prompt, by, Outcome.UNREADABLE, reply, problem=broken)
     return proposal(prompt, by, Outcome.PROPOSED, reply, text=text)
 
 
-def _problem(prompt: Prompt, text: str) -> str | None:
+def _broken_rule(prompt: Prompt, text: str) -> str | None:
     """The rule that a text breaks; None where it breaks none."""
     if not text:
         return "the text is empty"

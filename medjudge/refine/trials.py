@@ -19,10 +19,8 @@ from medjudge.refine.proposals import text_sha256
 from medjudge.rounds import expected_of, level_of
 from medjudge.scale import USABLE_FROM
 from medjudge.statistics.estimates import rounded
-from medjudge.statistics.two_judges import compare
 from medjudge.store import Run, write_records, write_scheme
 
-SELECTION_NOTE = "the kept changes were selected on these answers, so expect a smaller gain on new ones"
 _ROUNDING = 1 / 12
 """The variance from rounding to whole levels: the least that a mean of few improvements is believed to have."""
 
@@ -80,15 +78,10 @@ def decide(improvement: np.ndarray, agreed: np.ndarray, agree: np.ndarray) -> De
     return Decision(low > 0 and after >= before, why, rounded(mean), rounded(low), rounded(high))
 
 
-def kept_checklists(changes: Sequence[Change]) -> dict[str, str]:
-    """The kept checklists by question."""
-    return {change.name: change.after for change in changes if change.decision.kept}
-
-
 def decided(material: Material, question_id: str, before: Rounds, after: Rounds) -> Decision:
     """The decision on a question's checklist, from the judge's scores before, and of its held-out answers after."""
     rows = material.rows_of(question_id, held_out=True)
-    keys, pairs = [material.keys[row] for row in rows], material.pairs.only(rows)
+    keys, pairs = [material.pairs.keys[row] for row in rows], material.pairs.only(rows)
     unscored = sum(key not in after for key in keys)
     if unscored:
         return Decision(
@@ -127,7 +120,7 @@ def write_rescoring(run: Run, material: Material, questions: Sequence[Question])
                 turn_id = f"{turn.id}@{version}"
                 by_id[turn_id] = turn.model_copy(update={"id": turn_id, "group": version})
         for row in material.rows_of(question.id, held_out=True):
-            key = material.keys[row]
+            key = material.pairs.keys[row]
             answer = material.answers[key].model_copy(update={"question_id": version})
             answers[answer.key] = answer
             original[answer.key] = key
@@ -140,7 +133,7 @@ def write_changes(folder: Path, material: Material, changes: Sequence[Change]) -
     """Write the diff and the new benchmark: the questions with the kept checklists, everything else unchanged."""
     write_whole(folder / "changes.diff", unified(changes))
     write_scheme(folder, material.scheme)
-    checklists = kept_checklists(changes)
+    checklists = {change.name: change.after for change in changes if change.decision.kept}
     questions = [
         question.model_copy(update={"checklist": checklists.get(question.id, question.checklist)})
         for question in material.questions.values()
@@ -158,24 +151,3 @@ def unified(changes: Sequence[Change]) -> str:
             diffs.append(f"diff --git a/{name} b/{name}\n" + ("" if old else "new file mode 100644\n"))
             diffs += unified_diff(old, new, f"a/{name}" if old else "/dev/null", f"b/{name}")
     return "".join(diffs)
-
-
-def joint_agreement(material: Material, before: Rounds, after: Rounds, seed: int) -> dict[str, Any] | None:
-    """Agreement on all held-out answers before and after the kept changes, by one draw of conversations.
-
-    Args:
-        after: The judge's scores with the kept changes in place.
-
-    Returns:
-        None where no held-out answer has a score.
-    """
-    rows = np.flatnonzero(material.held_out)
-    if not len(rows):
-        return None
-    keys, pairs = [material.keys[row] for row in rows], material.pairs.only(rows)
-    levels_after, levels_before = (
-        np.array([level_of(rounds[key]) for key in keys], dtype=int) for rounds in (after, before)
-    )
-    compared = compare(levels_after, levels_before, pairs.physician, pairs.conversation, resamples=2000, seed=seed)
-    sides = {"before": compared.second, "after": compared.first, "difference": compared.difference}
-    return {"answers": len(rows), **sides, "note": SELECTION_NOTE}

@@ -11,7 +11,7 @@ import numpy as np
 
 from medjudge.records import AnswerKey, Question
 from medjudge.report.contents import Contents
-from medjudge.report.paired import Difference, Duel, duels, mean_levels, ties
+from medjudge.report.paired import Difference, ties
 from medjudge.validation.records import Study, read_study
 from medjudge.validation.status import ValidationState, ValidationStatus
 from medjudge.validation.usability import Coverage, ModelUsability, best_first, coverage, score_models, usable_table
@@ -47,7 +47,6 @@ class JudgedRun(NamedTuple):
         models: Rates by model, the highest first.
         validation_status: The judge's, overall (`OP`) and by category.
         usable: By model, whether its answer to each of the questions is usable, shape (questions,).
-        levels: By model, its mean level on each of the questions, shape (questions,); NaN where nothing has a score.
         coverage: The numbers of answers, and of those without a score, by reason.
         truncated: By model, the number of answers that ended at the token limit.
         study: The judge's study in the run, if there is one that still holds.
@@ -62,7 +61,6 @@ class JudgedRun(NamedTuple):
     validation_status: Mapping[str, ValidationStatus]
     questions: Sequence[Question]
     usable: Mapping[str, np.ndarray]
-    levels: Mapping[str, np.ndarray]
     coverage: Coverage
     truncated: Mapping[str, int]
     study: Study | None
@@ -79,10 +77,11 @@ def judged_runs(runs: Sequence[Contents]) -> list[JudgedRun]:
     Raises:
         InputError: A study is not of this version.
     """
-    return [_judged_run(place, run, judge) for place, run in enumerate(runs) for judge in run.judgments]
+    return [judged_run(place, run, judge) for place, run in enumerate(runs) for judge in run.judgments]
 
 
-def _judged_run(place: int, run: Contents, judge: str) -> JudgedRun:
+def judged_run(place: int, run: Contents, judge: str) -> JudgedRun:
+    """A run by one of its judges; errors as for `judged_runs`."""
     judgments, keys, models = run.judgments[judge], [answer.key for answer in run.answers], run.models
     card = run.manifest.get("judges", {}).get(judge, {})
     study = read_study(run.run, judge)
@@ -95,7 +94,6 @@ def _judged_run(place: int, run: Contents, judge: str) -> JudgedRun:
         statuses_in(run.run, judge, models),
         run.questions,
         dict(zip(models, usable_table(run.questions, judgments, models), strict=True)),
-        dict(zip(models, mean_levels(run.questions, judgments, models), strict=True)),
         coverage(keys, judgments),
         {model: sum(answer.truncated for answer in run.answers if answer.model == model) for model in models},
         None if study is None or study.changed else study,
@@ -132,11 +130,6 @@ class Board(NamedTuple):
     @property
     def questions(self) -> Sequence[Question]:
         return self.judged[0].questions
-
-    @property
-    def duels(self) -> dict[str, dict[str, Duel]]:
-        """Every model against every other."""
-        return duels({name: run.levels[model] for name, (run, model) in self.named.items()})
 
     @property
     def truncated(self) -> dict[str, int]:

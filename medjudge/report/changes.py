@@ -1,5 +1,6 @@
 """Changes since an earlier run, by the same judge on the questions that both runs have."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,8 +9,8 @@ from medjudge.errors import InputError
 from medjudge.records import AnswerKey
 from medjudge.report.boards import JudgedRun, answer_link
 from medjudge.report.contents import Contents
-from medjudge.report.paired import Difference, conversations, mean_levels, paired_differences
-from medjudge.validation.usability import usable_table
+from medjudge.report.paired import Difference, conversations, paired_differences
+from medjudge.validation.usability import scores_by_question, usable_table
 
 _LISTED = 30
 
@@ -73,16 +74,16 @@ def changes(new: Contents, old: Contents, judged: JudgedRun) -> Changes | None:
         )
     models = [model for model in new.models if model in old.models]
     before, now = (usable_table(common, run.judgments[judge], models) for run in (old, new))
-    level_before, level_now = (mean_levels(common, run.judgments[judge], models) for run in (old, new))
+    scores_before, scores_now = (scores_by_question(run.judgments[judge]) for run in (old, new))
     flips = [
         Flip(
-            common[column].id,
-            models[row],
-            _level(level_before[row, column]),
-            _level(level_now[row, column]),
-            answer_link(judged.place, AnswerKey(common[column].id, models[row], 0)),
+            question_id,
+            model,
+            _mean(scores_before.get((model, question_id))),
+            _mean(scores_now.get((model, question_id))),
+            answer_link(judged.place, AnswerKey(question_id, model, 0)),
         )
-        for row, column in np.argwhere(before != now)
+        for model, question_id in ((models[row], common[column].id) for row, column in np.argwhere(before != now))
     ]
     flips.sort(key=lambda flip: -abs((flip.now or 0) - (flip.before or 0)))
     differences = paired_differences(now, before, conversations(common)) if models else []
@@ -110,5 +111,5 @@ def changes(new: Contents, old: Contents, judged: JudgedRun) -> Changes | None:
     )
 
 
-def _level(mean: float) -> float | None:
-    return None if np.isnan(mean) else float(mean)
+def _mean(scores: Sequence[int] | None) -> float | None:
+    return None if scores is None else sum(scores) / len(scores)

@@ -1,6 +1,6 @@
 """The records of a run that a report reads, once for all of its parts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,52 +90,3 @@ def _name_among(path: Path, others: Sequence[Path]) -> str:
         if all(other.parts[-length:] != parts[-length:] for other in others):
             return "/".join(parts[-length:])
     return str(path)
-
-
-class Effort(NamedTuple):
-    """One model's or judge's share: tokens are means per answer, None where the records do not say; time in seconds."""
-
-    name: str
-    items: int
-    tokens_in: float | None
-    tokens_out: float | None
-    seconds: float | None
-
-    @property
-    def per_item(self) -> float | None:
-        """Seconds for one answer or judgment."""
-        return self.seconds / self.items if self.seconds and self.items else None
-
-
-class RunEffort(NamedTuple):
-    """Tokens and time of a run's answers and of one judge; `usd` is for all requests of the run, None where unknown."""
-
-    answers: list[Effort]
-    judgments: Effort
-    usd: float | None
-
-    @property
-    def known(self) -> bool:
-        """True if anything but the counts is known."""
-        efforts = [*self.answers, self.judgments]
-        return self.usd is not None or any(effort.tokens_out is not None or effort.seconds for effort in efforts)
-
-
-def effort(run: Contents, judge: str) -> RunEffort:
-    """Gathers what a run took from its answers and its manifest."""
-
-    def seconds(kind: str, name: str) -> float | None:
-        return run.manifest.get(kind, {}).get(name, {}).get("seconds") or None
-
-    answers = []
-    for model in run.models:
-        own = [answer for answer in run.answers if answer.model == model]
-        tokens_in, tokens_out = _mean(answer.tokens_in for answer in own), _mean(answer.tokens_out for answer in own)
-        answers.append(Effort(model, len(own), tokens_in, tokens_out, seconds("models", model)))
-    judgments = Effort(judge, len(run.judgments[judge]), None, None, seconds("judges", judge))
-    return RunEffort(answers, judgments, (run.manifest.get("spending") or {}).get("usd"))
-
-
-def _mean(counts: Iterable[int | None]) -> float | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) / len(known) if known else None

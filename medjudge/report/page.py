@@ -16,10 +16,10 @@ from medjudge.judge.pairs import compared_by
 from medjudge.report.boards import Board, judged_runs, leaderboards
 from medjudge.report.cases import cases
 from medjudge.report.contents import Contents, read_contents, read_runs
-from medjudge.report.sections import UNITS, JudgePart, item_section, judge_part, provenance
+from medjudge.report.sections import JudgePart, item_section, judge_part, provenance
 from medjudge.report.sources import Source, print_style, source_of
 from medjudge.report.tables import Kind, rates_csv
-from medjudge.report.verdict import SPOILED, banner, other_orders, verdict
+from medjudge.report.verdict import SPOILED, banner, verdict
 from medjudge.report.words import Words, environment, inline
 from medjudge.statistics.estimates import FEWEST_FOR_INTERVAL
 from medjudge.store import Run
@@ -104,8 +104,7 @@ def report_page(runs: Sequence[Run], language: str = "en", since: Run | None = N
             if (of_items := read_item_study(run.run, judge)) is not None
         ),
     )
-    sources = {"report": source_of(contents)}
-    sources |= {panel.id: panel.source for panel in (*boards, *studies, *comparisons, *checked)}
+    source = source_of(contents)
     titles = {category.id: category.title_in(language) for run in contents for category in run.scheme.categories}
     return (
         environment(language)
@@ -116,19 +115,18 @@ def report_page(runs: Sequence[Run], language: str = "en", since: Run | None = N
             few_questions=_FEW_QUESTIONS,
             most_apart=_MOST_APART,
             spoiled=SPOILED,
-            units=UNITS,
             category_names=titles,
             boards=boards,
             studies=studies,
             comparisons=comparisons,
             checked=checked,
-            source=sources["report"],
+            source=source,
             notes=dict.fromkeys(words.known(note) for run in contents for note in run.run.notes()),
             provenance={run.name: provenance(run.manifest, words) for run in contents},
             names=[run.name for run in contents],
             benchmarks={run.benchmark for run in contents},
             answers=sum(len(run.answers) for run in contents),
-            style=inline("page.css", more=print_style(sources, words)),
+            style=inline("page.css", more=print_style(source, words)),
             script=inline(*_SCRIPTS),
             blocks=_blocks(contents, titles, words),
         )
@@ -163,7 +161,7 @@ def _boards(all_parts: Sequence[JudgePart], words: Words) -> list[Panel]:
         kinds: tuple[Kind, ...] = ("leaderboard", "subcategories")
         csv = {kind: rates_csv(board.judged, [kind]) for kind in kinds}
         line = banner(board.validation_status, words)
-        whole = ShownBoard(board, title, [*said, *other_orders(board, boards, words)], line, parts, csv)
+        whole = ShownBoard(board, title, said, line, parts, csv)
         state = board.validation_status["OP"].state
         shown.append((whole, source_of([part.run for part in parts], board.judge, state)))
     return _panels("board", shown)

@@ -1,13 +1,13 @@
-"""Models compared question by question: which are shown to be worse than the best, what changed, who scores higher."""
+"""Models compared question by question: which are shown to be worse than the best, and what changed."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from medjudge.records import Judgment, Question
+from medjudge.records import Question
 from medjudge.statistics.bootstrap import RESAMPLES, Sums, bootstrap, dense_tally
-from medjudge.statistics.estimates import FEWEST_FOR_INTERVAL, wilson
+from medjudge.statistics.estimates import FEWEST_FOR_INTERVAL, difference_ends
 from medjudge.statistics.measures import divided
 from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
 
@@ -68,58 +68,9 @@ def paired_differences(
     clusters = len(np.unique(conversation))
     differences = []
     for value, low, high in bootstrap(tallies, conversation, statistics, resamples).values():
-        if low == high:  # all questions say the same: as wide as 0 of n allows
-            most = wilson(0, clusters).high
-            low, high = max(-1.0, value - most), min(1.0, value + most)
+        low, high = difference_ends(low, high, value, clusters)
         tie = clusters < FEWEST_CONVERSATIONS or bool(low <= 0 <= high)
         known = clusters >= FEWEST_FOR_INTERVAL
         ends = [100 * float(end) if known else None for end in (low, high)]
         differences.append(Difference(100 * float(value), ends[0], ends[1], tie))
     return differences
-
-
-class Duel(NamedTuple):
-    """Questions on which a model's mean level is above, equal to and below another's; both must have a score."""
-
-    wins: int
-    ties: int
-    losses: int
-
-
-def mean_levels(questions: Sequence[Question], judgments: Sequence[Judgment], models: Sequence[str]) -> np.ndarray:
-    """The mean level over samples and rounds, shape (models, questions); NaN where nothing has a score.
-
-    Args:
-        judgments: Of one judge.
-    """
-    column = {question.id: place for place, question in enumerate(questions)}
-    row = {model: place for place, model in enumerate(models)}
-    sums, counts = np.zeros((2, len(models), len(questions)))
-    for judgment in judgments:
-        if judgment.score is not None and judgment.question_id in column and judgment.model in row:
-            place = row[judgment.model], column[judgment.question_id]
-            sums[place] += judgment.score
-            counts[place] += 1
-    with np.errstate(invalid="ignore"):
-        return np.where(counts > 0, sums / counts, np.nan)
-
-
-def duels(levels: Mapping[str, np.ndarray]) -> dict[str, dict[str, Duel]]:
-    """Every model against every other.
-
-    Args:
-        levels: Model -> its mean level on each question, shape (questions,); NaN where it has none.
-
-    Returns:
-        Model -> other model -> the counts, seen from the former.
-    """
-    return {
-        model: {other: _duel(own, theirs) for other, theirs in levels.items() if other != model}
-        for model, own in levels.items()
-    }
-
-
-def _duel(own: np.ndarray, theirs: np.ndarray) -> Duel:
-    # A comparison with NaN is false. Means of the same levels are the same floats up to rounding.
-    same = np.isclose(own, theirs)
-    return Duel(int((~same & (own > theirs)).sum()), int(same.sum()), int((~same & (own < theirs)).sum()))

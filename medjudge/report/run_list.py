@@ -7,24 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from medjudge.errors import InputError, printable
+from medjudge.report.boards import JudgedRun, judged_run
 from medjudge.report.contents import Contents, read_contents
 from medjudge.store import Run
-from medjudge.validation.status import ValidationState
-from medjudge.validation.usability import Coverage, Rate, best_first, coverage, score_models
-from medjudge.validation.validations import statuses_in
 
 _MARKS = ("run.json", "questions.jsonl", "answers.jsonl")
 """A folder with one of these is a run, or was to become one."""
-
-
-class LastJudge(NamedTuple):
-    """The judge of a run that judged last, how far it may be trusted, and the model that it rates highest."""
-
-    judge: str
-    state: ValidationState
-    model: str | None
-    rate: Rate | None
-    coverage: Coverage
 
 
 class ListedRun(NamedTuple):
@@ -34,6 +22,7 @@ class ListedRun(NamedTuple):
         date: When it was started, or started again; when its answers were written, where it does not say.
         source: The name of the benchmark's file; empty where the run does not say.
         judges: How many judged it.
+        last: The run by the judge that judged last.
     """
 
     name: str
@@ -43,7 +32,7 @@ class ListedRun(NamedTuple):
     questions: int
     models: list[str]
     judges: int
-    last: LastJudge | None
+    last: JudgedRun | None
 
 
 State = frozenset[tuple[str, int, int, int]]
@@ -105,7 +94,7 @@ def list_run(path: Path) -> ListedRun | str:
             len(run.questions),
             run.models,
             len(run.judgments),
-            _rated(run, next(iter(run.judgments))) if run.judgments else None,
+            judged_run(0, run, next(iter(run.judgments))) if run.judgments else None,
         )
     except (InputError, OSError) as error:
         return reason_of(error, path.parent)
@@ -117,13 +106,6 @@ def reason_of(error: Exception, folder: Path) -> str:
     if isinstance(error, OSError) and error.filename:
         reason = f"{error.filename}: {(error.strerror or reason).lower()}"
     return reason.replace(f"{folder}/", "")
-
-
-def _rated(run: Contents, judge: str) -> LastJudge:
-    judgments, keys = run.judgments[judge], [answer.key for answer in run.answers]
-    models = best_first(score_models(run.questions, judgments, run.models, run.scheme, keys))
-    model, rate = next(((model, rates.overall) for model, rates in models.items()), (None, None))
-    return LastJudge(judge, statuses_in(run.run, judge)["OP"].state, model, rate, coverage(keys, judgments))
 
 
 def _date(run: Contents) -> datetime:

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from medjudge.judge.panel import PanelRecord, read_panel_record
-from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateResult
+from medjudge.judge.study_summary import AgainstKind
 from medjudge.records import Judgment, PhysicianScore
 from medjudge.report.boards import JudgedRun, answer_link
 from medjudge.report.changes import Changes, changes
-from medjudge.report.contents import Contents, RunEffort, effort
-from medjudge.report.verdict import named_checks
+from medjudge.report.contents import Contents
+from medjudge.report.verdict import gate_sentence
 from medjudge.report.words import Words, code
 from medjudge.rounds import binding_by_answer, level_of, scored_rounds
 from medjudge.scale import USABLE_FROM, consensus
@@ -25,26 +25,6 @@ from medjudge.validation.records import Study, read_study
 
 _MOST_ROWS = 200
 """The most verdicts that the page lists."""
-_NAMED = 4
-"""Failed checks that the verdict names; the table holds all."""
-
-
-class Unit(NamedTuple):
-    """The format of a check's numbers, and whether they must be `at least` or `at most` what is required."""
-
-    form: str
-    scale: int
-    unit: str
-    bound: str
-
-
-UNITS = {
-    CheckKind.USABLE_AGREEMENT: Unit("%.1f", 100, " %", "at least"),
-    CheckKind.COHEN_KAPPA: Unit("%.2f", 1, "", "at least"),
-    CheckKind.COVERAGE: Unit("%.2f", 1, "", "at least"),
-    CheckKind.TEACHER_MARGIN: Unit("%+.1f", 100, " points", "at least"),
-    CheckKind.PROBE_FLIPS: Unit("%.1f", 100, " %", "at most"),
-}
 
 
 class ShownStudy(NamedTuple):
@@ -63,7 +43,6 @@ class JudgePart(NamedTuple):
         panel: What each member did, where the judge is a panel.
         hint: What to do to learn more of it.
         usability: Prediction-powered rates, the best model first.
-        effort: Tokens, time and cost.
         studies: As `medjudge validate` wrote them; nothing is measured again.
         apart: The answers on which it and physicians differ, by harm.
         changes: What changed since an earlier run.
@@ -74,7 +53,6 @@ class JudgePart(NamedTuple):
     panel: PanelRecord | None
     hint: Markup | None
     usability: Usability | None
-    effort: RunEffort
     studies: list[ShownStudy]
     apart: list["Apart"]
     changes: Changes | None
@@ -96,16 +74,12 @@ def judge_part(run: Contents, judged: JudgedRun, words: Words, since: Contents |
     seen = run.seen(judge) & {score.question_id for score in run.scores}
     read = studies_of(run.run, judge)
     studies = [study for study in read if study.changed is None]
-    hint = _stale(run, read, words)
-    if hint is None and compared and all(study.against_kind == AgainstKind.JUDGE for study in studies):
-        hint = _hint(run, judge, words, len(seen))
     return JudgePart(
         run,
         judged,
         read_panel_record(run.run, judge),
-        hint,
+        _hint(run, judge, read, words, len(seen)) if compared or len(read) > len(studies) else None,
         _usability(studies),
-        effort(run, judge),
         [_shown(study, words) for study in studies],
         _apart(judgments, run.scores, judged.place) if compared and not seen else [],
         None if since is None else changes(run, since, judged),
@@ -117,7 +91,7 @@ def provenance(manifest: dict[str, Any], words: Words) -> list[str]:
     lines: list[str] = []
     benchmark = manifest.get("benchmark") or {}
     if benchmark.get("sha256"):
-        counts = {"questions": benchmark["questions"], "sha256": benchmark["sha256"][:12]}
+        counts = {"questions": benchmark.get("questions", 0), "sha256": benchmark["sha256"][:12]}
         source = words(
             "Benchmark {source}: {questions} questions, sha256 {sha256}.", source=benchmark["source"], **counts
         )
@@ -141,36 +115,32 @@ def studies_of(run: Run, judge: str) -> list[Study]:
     return [study for study in studies if study is not None]
 
 
-def _stale(run: Contents, studies: Sequence[Study], words: Words) -> Markup | None:
-    """The reason why the page leaves out a study of the run; None where every study holds."""
-    study = next((study for study in studies if study.changed is not None), None)
-    if study is None:
-        return None
-    against = f" --against {shlex.quote(study.against)}" if study.against_kind == AgainstKind.JUDGE else ""
-    command = code(f"medjudge validate {shlex.quote(str(run.run.path))} --judge {shlex.quote(study.judge)}{against}")
-    return words(
-        "A study is stale and not shown: {reason}; {command} measures again.",
-        reason=words.known(study.changed),
-        command=command,
-    )
-
-
-def _hint(run: Contents, judge: str, words: Words, overlap: int) -> Markup:
-    """The next step where physicians scored answers that the judge scored.
+def _hint(run: Contents, judge: str, studies: Sequence[Study], words: Words, overlap: int) -> Markup | None:
+    """The next step: where a study is stale, or where nothing was measured against the scores of the run.
 
     Args:
         overlap: How many of the questions with scores the judge was trained or tuned on.
     """
+    command = f"medjudge validate {shlex.quote(str(run.run.path))} --judge {shlex.quote(judge)}"
+    stale = next((study for study in studies if study.changed is not None), None)
+    if stale is not None:
+        against = f" --against {shlex.quote(stale.against)}" if stale.against_kind == AgainstKind.JUDGE else ""
+        return words(
+            "A study is stale and not shown: {reason}; {command} measures again.",
+            reason=words.known(stale.changed),
+            command=code(command + against),
+        )
+    if any(study.against_kind != AgainstKind.JUDGE for study in studies):
+        return None
     if overlap:
         return words(
             "It was trained or tuned on {n} of the questions that have scores here, so its agreement with these scores "
             "would mean nothing.",
             n=overlap,
         )
-    command = code(f"medjudge validate {shlex.quote(str(run.run.path))} --judge {shlex.quote(judge)}")
     if run.against_kind == AgainstKind.PHYSICIANS:
-        return words("Physicians scored answers of this run; {command} measures the agreement.", command=command)
-    return words("This run has constructed levels; {command} measures the agreement.", command=command)
+        return words("Physicians scored answers of this run; {command} measures the agreement.", command=code(command))
+    return words("This run has constructed levels; {command} measures the agreement.", command=code(command))
 
 
 def _usability(studies: Sequence[Study]) -> Usability | None:
@@ -194,33 +164,7 @@ def _shown(study: Study, words: Words) -> ShownStudy:
 
         drawn = [in_page(plot) for plot in plots(study, words)]
     two = first_of_two(study.ranking, study.against) if study.ranking else None
-    return ShownStudy(study, _verdict(study.gate, words), drawn, two)
-
-
-def _verdict(gate: GateResult, words: Words) -> Markup:
-    """The gate in one sentence."""
-    failed, open_checks = gate.in_state(CheckState.FAILED), gate.in_state(CheckState.INCONCLUSIVE)
-    counts = {"total": len(gate.checks), "inconclusive": len(open_checks), "failed": len(failed)}
-    if gate.passed and gate.usual:
-        return words("The gate is passed: all {total} checks hold on these scores.", **counts)
-    if gate.passed:
-        return words("A custom gate is passed, not the default one: all {total} checks hold.", **counts)
-    if not failed:
-        return words(
-            "The gate is inconclusive: no check failed, but {inconclusive} of {total} cannot be decided by these "
-            "scores.",
-            **counts,
-        )
-    named = named_checks(failed, _NAMED, words)
-    if len(failed) == 1:
-        sentence = words(
-            "The gate is failed: {failed} of {total} checks does not hold ({named}).", **counts, named=named
-        )
-    else:
-        sentence = words("The gate is failed: {failed} of {total} checks do not hold ({named}).", **counts, named=named)
-    if not open_checks:
-        return sentence
-    return words.sentences(sentence, words("{inconclusive} cannot be decided by these scores.", **counts))
+    return ShownStudy(study, gate_sentence(study.gate, words), drawn, two)
 
 
 # --- Where judge and physicians differ ------------------------------------------------------------------------------

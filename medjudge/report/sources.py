@@ -1,7 +1,7 @@
 """The origin that exported tables, pictures and printed pages carry: run, judge, validation status, date."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from medjudge.report.contents import Contents
@@ -33,21 +33,11 @@ def source_of(runs: Sequence[Contents], judge: str = "", validated: str = "") ->
     return Source(", ".join(run.name for run in runs), date, judge, validated)
 
 
-def print_style(sources: Mapping[str, Source], words: Words) -> str:
-    """The style that heads each printed page with its origin and numbers it.
-
-    Args:
-        sources: By the id of a panel, the origin of what it shows; `report`: of all other pages.
-    """
+def print_style(source: Source, words: Words) -> str:
+    """The style that heads each printed page with the origin of its numbers, and numbers it."""
     style = "font-size: 7pt; color: #444444; white-space: normal"
-    rules = [f"@page {{ @bottom-right {{ content: counter(page) ' / ' counter(pages); {style} }} }}"]
-    places = {panel: f"#{panel}" for panel in sources} | {"report": "#validation, footer"}
-    # Each change of name begins a page: the title of the report shares its page with the first leaderboard.
-    places[next((panel for panel in sources if panel != "report"), "report")] += ", body"
-    for panel, source in sources.items():
-        rules.append(f'@page {panel} {{ @top-left {{ content: "{_css(source.line(words))}"; {style} }} }}')
-        rules.append(f"@media print {{ {places[panel]} {{ page: {panel} }} }}")
-    return "\n".join(rules)
+    head = f'@top-left {{ content: "{_css(source.line(words))}"; {style} }}'
+    return f"@page {{ {head} @bottom-right {{ content: counter(page) ' / ' counter(pages); {style} }} }}"
 
 
 def _css(text: str) -> str:

@@ -9,7 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 from medjudge.report.boards import Board, JudgedRun, leaderboards
 from medjudge.report.paired import ties
-from medjudge.report.verdict import few_answers_line
+from medjudge.report.verdict import banner, few_answers_line
+from medjudge.report.words import Words
 from medjudge.statistics.estimates import Estimate
 from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
 from medjudge.validation.records import Study
@@ -168,15 +169,8 @@ def _leaderboard(board: Board) -> Table:
 
 def _validation_note(run: JudgedRun) -> str:
     """The judge's validation status, overall and by category."""
-    by_state: dict[str, list[str]] = {}
-    for part, status in run.validation_status.items():
-        if part != "OP":
-            by_state.setdefault(status.state, []).append(part)
-    note = f"Judge {run.judge}: {run.validation_status['OP'].line}."
-    if len(by_state) == 1:
-        return note
-    listed = "; ".join(f"{', '.join(categories)} {state}" for state, categories in by_state.items())
-    return f"{note} {listed}."
+    status = run.validation_status
+    return f"Judge {run.judge}: {status['OP'].line}. {banner(status, Words()).unescape()}"
 
 
 def _subcategories(board: Board) -> Iterator[Table]:

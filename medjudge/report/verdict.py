@@ -1,12 +1,11 @@
 """The finding of a leaderboard, in sentences and a banner: who leads, how sure that is, whether to trust the judge."""
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateCheck
+from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateResult
 from medjudge.report.boards import Board
 from medjudge.report.words import Words, isolated
 from medjudge.statistics.estimates import Estimate
@@ -60,65 +59,17 @@ def few_answers_line(models: Mapping[str, ModelUsability]) -> str | None:
     return said and said.striptags()
 
 
-def other_orders(board: Board, boards: Sequence[Board], words: Words) -> list[Markup]:
-    """A sentence for each other judge of the same runs that orders models otherwise."""
-    said = []
-    for other in boards:
-        same_runs = [run.path for run in other.judged] == [run.path for run in board.judged]
-        pairs = _opposite(board.models, other.models) if same_runs else []
-        if not pairs:
-            continue
-        first, second = pairs[0]
-        values = {"judge": isolated(other.judge), "n": len(pairs), "first": isolated(second), "second": isolated(first)}
-        sentence = words("Judge {judge} disagrees on the order: it ranks {first} above {second}.", **values)
-        if len(pairs) > 1:
-            sentence = words(
-                "Judge {judge} disagrees on the order of {n} pairs of models: it ranks {first} above {second}, for "
-                "one.",
-                **values,
-            )
-        said.append(sentence)
-    return said
-
-
-def _opposite(one: Mapping[str, ModelUsability], other: Mapping[str, ModelUsability]) -> list[tuple[str, str]]:
-    """Pairs of models of which the first is above the second by the one's rates, and below by the other's.
-
-    A model that answered fewer than half of the questions has no rank.
-    """
-    pairs = []
-    ranked = [model for model, rates in one.items() if model in other and not rates.overall.mostly_unanswered]
-    for first, second in combinations(ranked, 2):
-        rates = [models[model].overall.rate for models in (one, other) for model in (first, second)]
-        known = [rate for rate in rates if rate is not None]
-        if len(known) == 4 and known[0] > known[1] and known[2] < known[3]:
-            pairs.append((first, second))
-    return pairs
-
-
 def banner(statuses: Mapping[str, ValidationStatus], words: Words) -> Markup:
-    """The judge's validation in a line: the columns by their state; where all share one, what it means."""
+    """The judge's validation in a line: the columns by their state."""
     columns: dict[ValidationState, list[str]] = {}
     for column, status in statuses.items():
         if column != "OP":
             columns.setdefault(status.state, []).append(column)
-    if list(columns) == [statuses["OP"].state]:
-        return words(MEANING[statuses["OP"].state])
     parts = [
         words("{columns} {state}", columns=words(", ").join(names), state=words(state))
         for state, names in columns.items()
     ]
     return words("{sentence}.", sentence=words("; ").join(parts))
-
-
-MEANING = {
-    ValidationState.VALIDATED: "In every category the judge passed the checks against physicians' scores.",
-    ValidationState.CUSTOM_GATE: "The judge passed a custom gate, not the default one.",
-    ValidationState.FAILED: "In every category the judge failed a check against physicians' scores.",
-    ValidationState.INCONCLUSIVE: "In no category has the judge failed a check, and in none has it passed all.",
-    ValidationState.STALE: "The judge was validated under other conditions than it is used in here.",
-    ValidationState.NEVER_VALIDATED: "These rates are the judge's alone: it was never compared with physicians.",
-}
 
 
 def _leader(board: Board, words: Words) -> Markup:
@@ -176,15 +127,12 @@ def _trust(status: ValidationStatus, studies: Sequence[Study], words: Words, has
     study = next((study for study in studies if study.against_kind == AgainstKind.PHYSICIANS), None)
     if study is None:
         return words(ADVICE[status.state])
-    sentence = words(ADVICE[status.state])
-    if gate_state(study.gate) == status.state:
-        checks = study.gate.in_state(_CHECKS[status.state])
-        counts = {"n": len(checks), "total": len(study.gate.checks)}
-        sentence = words(COUNTED[status.state], named=named_checks(checks, _CHECKS_NAMED, words), **counts)
+    known = gate_state(study.gate) == status.state
+    sentence = gate_sentence(study.gate, words) if known else words(ADVICE[status.state])
     agreement = study.overall["usable_agreement"]
     said = words(
         "It agrees with physicians on usable in {percent} of {n} answers.",
-        percent=_percent(agreement, words),
+        percent=percent_of(agreement, words),
         n=f"{study.n:,}",
     )
     probe = _worst_probe(study, words) if study.gate.passed else None
@@ -202,7 +150,7 @@ def _errors(study: Study, words: Words, has_scores: bool) -> list[Markup]:
     return [linked if has_scores else danger, strict]
 
 
-def _percent(share: Estimate, words: Words) -> Markup:
+def percent_of(share: Estimate, words: Words) -> Markup:
     """A share in percent, with its interval where there is one."""
     value, low, high = (None if end is None else 100 * end for end in (share["value"], share["low"], share["high"]))
     if low is None or high is None:
@@ -210,10 +158,14 @@ def _percent(share: Estimate, words: Words) -> Markup:
     return words("{value} % ({low}–{high})", value=f"{value or 0:.1f}", low=f"{low:.0f}", high=f"{high:.0f}")
 
 
-def named_checks(checks: Sequence[GateCheck], most: int, words: Words) -> Markup:
-    """The first checks by name, so many at most, and the number of the others."""
-    named = words("; ").join(words.known(check.check) or "" for check in checks[:most])
-    return words("{named}; and {n} more", named=named, n=len(checks) - most) if len(checks) > most else named
+def gate_sentence(gate: GateResult, words: Words) -> Markup:
+    """The gate in one sentence, with the first checks that failed or are undecided by name."""
+    decided = {True: CheckState.PASSED, False: CheckState.FAILED, None: CheckState.INCONCLUSIVE}
+    checks = gate.in_state(decided[gate.passed])
+    named = words("; ").join(words.known(check.check) or "" for check in checks[:_CHECKS_NAMED])
+    if len(checks) > _CHECKS_NAMED:
+        named = words("{named}; and {n} more", named=named, n=len(checks) - _CHECKS_NAMED)
+    return words(COUNTED[gate_state(gate)], n=len(checks), total=len(gate.checks), named=named)
 
 
 def _worst_probe(study: Study, words: Words) -> Markup | None:
@@ -246,14 +198,7 @@ SPOILED = {
 """By probe, what a judge does wrong with answers that the probe spoils: none of them may be usable."""
 
 _CHECKS_NAMED = 3
-"""Checks that the first screen names; the tab on validation has all."""
-
-_CHECKS = {
-    ValidationState.VALIDATED: CheckState.PASSED,
-    ValidationState.CUSTOM_GATE: CheckState.PASSED,
-    ValidationState.FAILED: CheckState.FAILED,
-    ValidationState.INCONCLUSIVE: CheckState.INCONCLUSIVE,
-}
+"""Checks that a sentence names; the table of the study has all."""
 
 COUNTED = {
     ValidationState.VALIDATED: "The judge passed {n} of {total} checks of the default gate.",

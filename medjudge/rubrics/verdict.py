@@ -102,40 +102,26 @@ def judge_replies(language: str, languages: Languages = PACKAGED) -> JudgeReplie
 
 
 class Verdict(NamedTuple):
-    """The score a reply ends in, or None and why it cannot be read."""
+    """The score a reply ends in, or None and why it cannot be read; and the reasons for it."""
 
     score: int | None
     problem: str | None
-
-
-class Reasoned(NamedTuple):
-    """A verdict with the reasons before it."""
-
-    verdict: Verdict
     rationale: str
 
 
 def read_verdict(reply: str) -> Verdict:
-    """Reads the score that a reply states.
+    """Reads the score that a reply states, and its reasons: a field of its object, else the reply.
 
     A statement is a line of its own ("Score: 4", "得分：4"), a JSON object with a score field, in a code fence or not,
     or a last line that is only a level. Anything else is prose: a citation [1], "GCS score 3", or a mention of the
     answer's own "Score: 5" within a sentence states nothing. Where statements differ, or one is no single level from 1
     to 5, the reply is unreadable: no statement is preferred to another.
     """
-    return read_reasoned(reply).verdict
-
-
-def read_reasoned(reply: str) -> Reasoned:
-    """Reads a reason-first reply: an object as of `VERDICT_SCHEMA`, or text that states the score.
-
-    The score is that of `read_verdict`. The rationale is a field of the object, else the reply.
-    """
     try:
         text = after_thought(reply)
         read = _read(text)
     except UnreadableError as error:
-        return Reasoned(Verdict(None, str(error)), "")
+        return Verdict(None, str(error), "")
     rationale = reply.strip()
     if read.rationale is not None:
         # An escaped lone surrogate could not be written.
@@ -150,8 +136,8 @@ def read_reasoned(reply: str) -> Reasoned:
     elif different[0] not in ("1", "2", "3", "4", "5"):
         problem = f"the stated score is {different[0]}, not a level from 1 to 5"
     else:
-        return Reasoned(Verdict(int(different[0]), None), rationale)
-    return Reasoned(Verdict(None, problem), rationale)
+        return Verdict(int(different[0]), None, rationale)
+    return Verdict(None, problem, rationale)
 
 
 class UnreadableError(Exception):
@@ -184,7 +170,7 @@ def lone_object(text: str) -> dict[str, Any] | None:
     if before is None or text[before.end() : before.end() + 1] != "{":
         return None
     decoded = _decoded(_spellings(text), before.end())
-    return decoded.fields if decoded and _AFTER_OBJECT.fullmatch(text, decoded.end) else None
+    return decoded[0] if decoded and _AFTER_OBJECT.fullmatch(text, decoded[1]) else None
 
 
 class _Read(NamedTuple):
@@ -215,10 +201,10 @@ def _read(text: str) -> _Read:
             tried += 1
             spellings = spellings or list(_spellings(text))
             decoded = _decoded(spellings, start)
-            read = _scored(decoded.fields) if decoded else None
+            read = _scored(decoded[0]) if decoded else None
             if decoded and read:
                 statements += read.statements
-                rationale, object_ends = read.rationale or rationale, decoded.end
+                rationale, object_ends = read.rationale or rationale, decoded[1]
                 continue
         if number := _stated(line):
             statements.append(number)
@@ -247,13 +233,6 @@ def _stated(line: str) -> str | None:
     return _LEVELS.get(number, number if decimals.strip("0") else whole)
 
 
-class _Decoded(NamedTuple):
-    """A JSON object, and where it ends."""
-
-    fields: dict[str, Any]
-    end: int
-
-
 def _spellings(text: str) -> Iterator[str]:
     """A text, and what a model may have meant where it is no JSON; all of one length."""
     yield text
@@ -261,8 +240,8 @@ def _spellings(text: str) -> Iterator[str]:
     yield _TRAILING_COMMA.sub(" ", text.translate(_FULL_WIDTH).translate(_HALF_WIDTH))
 
 
-def _decoded(spellings: Iterable[str], start: int) -> _Decoded | None:
-    """The JSON object that begins at a position; one that names a field twice raises an error."""
+def _decoded(spellings: Iterable[str], start: int) -> tuple[dict[str, Any], int] | None:
+    """The JSON object that begins at a position, and where it ends; one that names a field twice raises an error."""
     decoder = json.JSONDecoder(object_pairs_hook=_unique, strict=False)
     for candidate in spellings:
         try:
@@ -270,7 +249,7 @@ def _decoded(spellings: Iterable[str], start: int) -> _Decoded | None:
         except (ValueError, RecursionError):
             continue
         if isinstance(fields, dict):
-            return _Decoded(fields, end)
+            return fields, end
     return None
 
 

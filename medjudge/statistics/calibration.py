@@ -1,6 +1,4 @@
-"""Calibration of P(usable), and the risk of a judge that may abstain."""
-
-from typing import NamedTuple
+"""Calibration of P(usable)."""
 
 import numpy as np
 from scipy.stats import rankdata
@@ -25,16 +23,6 @@ CalibrationBin = TypedDict(
 )
 """Answers with similar probabilities, from lowest to highest: `predicted` is their mean, `observed` the share of usable
 answers, with the ends of its 95 % interval (Wilson, 1927), which assumes independent answers."""
-
-
-class RiskCoverage(NamedTuple):
-    """One point for each distinct confidence, highest first: arrays of equal length.
-
-    `coverage` is the share of answers with at least this confidence, `risk` the share of errors among them.
-    """
-
-    coverage: np.ndarray
-    risk: np.ndarray
 
 
 def calibration_curve(probability: np.ndarray, usable: np.ndarray, bins: int = 10) -> list[CalibrationBin]:
@@ -81,25 +69,3 @@ def expected_calibration_error(probability: np.ndarray, usable: np.ndarray, bins
     """
     curve = calibration_curve(probability, usable, bins)
     return sum(part["n"] * abs(part["predicted"] - part["observed"]) for part in curve) / len(usable)
-
-
-def risk_coverage(confidence: np.ndarray, correct: np.ndarray) -> RiskCoverage:
-    """The risk-coverage curve of selective classification (Geifman and El-Yaniv, 2017).
-
-    Answers of equal confidence enter together, so the curve does not depend on the order of rows.
-
-    Args:
-        confidence: Higher is more certain, shape (n,); for usable / not usable max(P(usable), 1 - P(usable)).
-        correct: Whether the judge's label equals the physicians', bool, shape (n,).
-    """
-    _, rank = np.unique(-confidence, return_inverse=True)
-    accepted, errors = np.cumsum(np.bincount(rank)), np.cumsum(np.bincount(rank, weights=~correct))
-    return RiskCoverage(accepted / len(correct), errors / accepted)
-
-
-def area_under(curve: RiskCoverage) -> float:
-    """The mean risk over all coverages, 0 to 1, lower is better (Geifman, Uziel and El-Yaniv, 2019, arXiv 1805.08206).
-
-    Each answer counts with the risk at which it enters the curve. An uninformative confidence gives the error rate.
-    """
-    return float(np.sum(np.diff(curve.coverage, prepend=0) * curve.risk))

@@ -21,8 +21,6 @@ PRIOR_VARIANCE = 9.0
 """Of the normal prior of each strength, so that a model which never loses has a finite one. A strength of 3 above
 another wins 95 of 100 comparisons that are no ties."""
 
-_TIE_PRIOR = np.array([0.5, 0.5, 0.5])
-"""Added to the outcomes of each pair of models, so that a few comparisons do not make a next one look certain."""
 _STEPS, _MOVED = 50, 1e-9
 _LONGEST_STEP = 2.0
 
@@ -86,7 +84,9 @@ def fit_davidson(
     """
     counts = np.asarray(outcomes, dtype=float)
     further = counts.shape[2:]
-    design = _design(first, second, models, covariate)
+    design = np.eye(models)[first] - np.eye(models)[second]
+    if covariate is not None:
+        design = np.column_stack([design, covariate])
     parameters = _newton(design, counts.reshape(len(first), 3, -1), models, prior_variance)
     strength = parameters[:models]
     slope = parameters[models:-1].sum(axis=0)  # one row, or none
@@ -160,86 +160,6 @@ def ranking(
         intervals["tie"],
         None if covariate is None else intervals["covariate"],
     )
-
-
-def most_informative(
-    first: np.ndarray,
-    second: np.ndarray,
-    outcomes: np.ndarray,
-    open_first: np.ndarray,
-    open_second: np.ndarray,
-    models: int,
-    number: int,
-) -> np.ndarray:
-    """Chooses open comparisons, the most informative first (a D-optimal design, greedily); of equal ones the earlier.
-
-    A comparison adds information c c' w to that on the strengths, with c the two models' contrast and w the variance of
-    its score at the strengths fitted so far. The one with the greatest w c' S c, S the covariance of the strengths,
-    raises the determinant of the information most (Chernoff, 1959, Sequential design of experiments).
-
-    Args:
-        first: Index of a model in each comparison made so far, shape (n,).
-        second: Index of the other model, shape (n,).
-        outcomes: Shares of first, tie and second, shape (n, 3).
-        open_first: Indices in the comparisons that can be made, shape (m,).
-        open_second: Shape (m,).
-        models: The number of models.
-        number: How many to choose; fewer if there are fewer.
-
-    Returns:
-        Indices into the open comparisons, shape (at most number,).
-    """
-    rows, columns = np.triu_indices(models, k=1)
-    fitted = fit_davidson(
-        np.concatenate([first, rows]).astype(int),
-        np.concatenate([second, columns]).astype(int),
-        np.concatenate([np.reshape(outcomes, (-1, 3)), np.tile(_TIE_PRIOR, (len(rows), 1))]),
-        models,
-    )
-    strength, tie = fitted.strength, fitted.tie
-
-    def information(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        chance = outcome_probabilities(strength[one] - strength[other], tie)
-        variance: np.ndarray = (chance[0] + chance[2] - (chance[0] - chance[2]) ** 2) / 4
-        return variance
-
-    known = np.eye(models) / PRIOR_VARIANCE
-    for one, other, weight in zip(first, second, information(first, second) if len(first) else (), strict=True):
-        contrast = _contrast(models, one, other)
-        known += weight * np.outer(contrast, contrast)
-    covariance = np.linalg.inv(known)
-    waiting: dict[tuple[int, int], list[int]] = {}
-    for index, (one, other) in enumerate(zip(open_first.tolist(), open_second.tolist(), strict=True)):
-        waiting.setdefault((min(one, other), max(one, other)), []).append(index)
-    kinds = sorted(waiting)
-    chosen: list[int] = []
-    while kinds and len(chosen) < number:
-        one, other = np.array(kinds).T
-        spread = covariance[one, one] + covariance[other, other] - 2 * covariance[one, other]
-        weight = information(one, other)
-        best = int(np.argmax(weight * spread))
-        kind = kinds[best]
-        chosen.append(waiting[kind].pop(0))
-        # Sherman and Morrison (1950): the covariance after one more comparison.
-        moved = covariance @ _contrast(models, *kind)
-        covariance -= weight[best] * np.outer(moved, moved) / (1 + weight[best] * spread[best])
-        if not waiting[kind]:
-            kinds.remove(kind)
-    return np.array(chosen, dtype=int)
-
-
-def _contrast(models: int, first: int, second: int) -> np.ndarray:
-    contrast = np.zeros(models)
-    contrast[first], contrast[second] = 1.0, -1.0
-    return contrast
-
-
-def _design(first: np.ndarray, second: np.ndarray, models: int, covariate: np.ndarray | None) -> np.ndarray:
-    """The factors of the parameters in d, shape (n, models) or (n, models + 1)."""
-    rows = np.arange(len(first))
-    design = np.zeros((len(first), models))
-    design[rows, first], design[rows, second] = 1.0, -1.0
-    return design if covariate is None else np.column_stack([design, covariate])
 
 
 def _newton(design: np.ndarray, counts: np.ndarray, models: int, prior_variance: float) -> np.ndarray:

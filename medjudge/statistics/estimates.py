@@ -122,6 +122,40 @@ def wilson(share: float, n: float, degrees_of_freedom: float = math.inf) -> Boun
     return Bounds(max(min(centre - half, share), 0.0), min(max(centre + half, share), 1.0))
 
 
+def clustered_wilson(happened: np.ndarray, cluster: np.ndarray, cautious: bool = False) -> Bounds:
+    """Wilson's interval of a share, its sample size divided by the design effect of clusters (Kish, 1965).
+
+    It stays inside 0-1 and is right for few answers and for shares near 0 or 1, where a bootstrap collapses to a point.
+
+    Args:
+        happened: 0 or 1 for each answer, shape (n,), at least one.
+        cluster: The conversation of each answer, shape (n,).
+        cautious: Measures the design effect with two conversations added, one in which everything happened and one in
+            which nothing did. Without them "0 of 40" would pass for proof that answers are independent; with them, 0 of
+            40 answers from 8 conversations are worth 8 answers.
+    """
+    _, member = np.unique(cluster.astype(str), return_inverse=True)
+    size, total = np.bincount(member).astype(float), np.bincount(member, weights=happened)
+    if cautious:
+        typical = float((size**2).sum() / len(happened))
+        size, total = np.append(size, [typical, typical]), np.append(total, [typical, 0.0])
+    middle = total.sum() / size.sum()
+    binomial = size.sum() * middle * (1 - middle)
+    effect = max(1.0, float(((total - middle * size) ** 2).sum() / binomial)) if binomial > 0 else 1.0
+    return wilson(float(np.mean(happened)), len(happened) / effect)
+
+
+def difference_ends(low: float, high: float, value: float, clusters: int) -> Bounds:
+    """The ends of a difference of two shares on the same answers.
+
+    Where no conversation differs, which does not prove that none would, they allow what 0 of n conversations allows.
+    """
+    if low != high:
+        return Bounds(low, high)
+    reach = wilson(0, clusters).high
+    return Bounds(max(-1.0, value - reach), min(1.0, value + reach))
+
+
 def rounded(value: float) -> float | None:
     """Rounds to six decimals; None if not finite."""
     return round(value, 6) if math.isfinite(value) else None

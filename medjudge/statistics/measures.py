@@ -64,16 +64,6 @@ def gwet_ac1(counts: np.ndarray) -> np.ndarray:
     return divided(observed - by_chance, 1 - by_chance)
 
 
-def f1_usable(counts: np.ndarray) -> np.ndarray:
-    """F1 for usable answers; NaN if neither calls any answer usable."""
-    return f1(two_by_two(counts), 1)
-
-
-def f1_unusable(counts: np.ndarray) -> np.ndarray:
-    """F1 for unusable answers; NaN if neither calls any answer unusable."""
-    return f1(two_by_two(counts), 0)
-
-
 def mae(counts: np.ndarray) -> np.ndarray:
     """Mean absolute difference in levels."""
     return divided(np.tensordot(np.abs(_DIFFERENCE), counts), counts.sum(axis=(0, 1)))

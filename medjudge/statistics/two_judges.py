@@ -7,7 +7,7 @@ from typing_extensions import Unpack
 
 from medjudge.scale import LEVELS
 from medjudge.statistics.bootstrap import Interval, Resampling, Sums, bootstrap, tally
-from medjudge.statistics.estimates import Estimate, estimate, wilson
+from medjudge.statistics.estimates import Estimate, difference_ends, estimate
 from medjudge.statistics.measures import bias, cohen_kappa, quadratic_kappa, usable_agreement
 
 _MEASURES = {
@@ -63,9 +63,6 @@ def compare(
 def _estimate(interval: Interval, measure: str, side: str, clusters: int) -> Estimate:
     if measure != "usable_agreement":
         return estimate(interval, clusters)
-    if side == "difference" and interval.low == interval.high:
-        # No conversation differs, which does not prove that none would: the interval allows what 0 of n allows.
-        reach = wilson(0, clusters).high
-        low, high = max(-1.0, interval.value - reach), min(1.0, interval.value + reach)
-        interval = Interval(interval.value, low, high)
+    if side == "difference":
+        interval = Interval(interval.value, *difference_ends(interval.low, interval.high, interval.value, clusters))
     return estimate(interval, clusters, share=True)

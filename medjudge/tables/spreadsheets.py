@@ -4,13 +4,13 @@ import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from datetime import date, time, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 from medjudge.errors import InputError, notify
 from medjudge.files import read_bytes
-from medjudge.tables.encodings import table_text
 
 MOST_BYTES, MOST_TEXT_BYTES = 32 << 20, 64 << 20
 """The most bytes of a workbook, and of a CSV file; the other limits are the same for both."""
@@ -19,6 +19,8 @@ MOST_CELLS = 2_000_000
 MOST_CHARACTERS = 100_000_000
 """The most characters of all cells; a text that several cells share counts in each."""
 MOST_CELL_CHARACTERS = 1_000_000
+named_encoding: ContextVar[str | None] = ContextVar("named_encoding", default=None)
+"""The encoding that the user named for CSV files that are not UTF-8."""
 _FIRST_INEXACT = 10**15
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 # #NAME?, #DIV/0!, #¿NOMBRE?, #N/A, #NV, ####, Err:508; and 1-2 or 3-4 as dates: 2-Jan, Mar-04, 3月4日.
@@ -82,20 +84,22 @@ class Sheet(NamedTuple):
         next to the table, after a blank cell.
         """
         headings = self.rows[0][1] if self.rows else ()
-        width, bare = len(headings), [column for column, cell in enumerate(headings) if column and is_blank(cell)]
+        bare = [column for column, cell in enumerate(headings) if column and is_blank(cell)]
+        named = len(headings) - len(bare)
         wrong = {}
         for number, cells in self.rows[1:]:
-            if self.name is None and len(cells) == 1 < width:
-                wrong[number] = f"1 cell under {width - len(bare)} headings; quote texts that contain a line break"
             stray = [
                 column
-                for column in (*(one for one in bare if one < len(cells)), *range(width, len(cells)))
-                if not is_blank(cells[column]) and (self.name is None or not is_blank(cells[column - 1]))
+                for column in (*bare, *range(len(headings), len(cells)))
+                if not all(map(is_blank, cells[column : column + 1]))
+                and (self.name is None or not is_blank(cells[column - 1]))
             ]
             if stray:
                 cell = "" if self.name is None else f", {column_letters(stray[0])}{number} under none"
-                what = f"{len(cells)} cells under {width - len(bare)} headings{cell}"
+                what = f"{len(cells)} cells under {named} headings{cell}"
                 wrong[number] = f"{what}; quote texts that contain a separator"
+            elif self.name is None and len(cells) == 1 < len(headings):
+                wrong[number] = f"1 cell under {named} headings; quote texts that contain a line break"
         return wrong
 
 
@@ -137,16 +141,50 @@ def artefact(value: object) -> str | None:
     return None
 
 
+def known_encoding(name: str) -> str:
+    """The name of an encoding of texts as it was given.
+
+    Raises:
+        InputError: Python knows no such encoding.
+    """
+    try:
+        "a".encode(name)  # refuses what is no encoding of texts, such as rot13
+    except (LookupError, ValueError):
+        raise InputError(f"--encoding {name}: is not known; cp1252, gb18030, big5, shift_jis and utf-16 are") from None
+    return name
+
+
+def _decoded(path: Path, data: bytes) -> str:
+    """The text of a CSV file: UTF-8, else the encoding that the user named. A guess would change texts."""
+    named = named_encoding.get()
+    where = "a NUL byte"
+    try:
+        text = data.decode("utf-8-sig")
+        if named is None or "\0" not in text:  # UTF-16 without a byte order mark has them
+            return text
+    except UnicodeDecodeError as error:
+        where = f"byte {error.start} is 0x{data[error.start]:02x}"
+    if named is None:
+        raise InputError(
+            f"{path}: not UTF-8 ({where}); save it as CSV UTF-8, or name its encoding: --encoding gb18030 for the "
+            "plain CSV of Excel in China, cp1252 in Western Europe"
+        )
+    try:
+        return data.decode(named)
+    except UnicodeError:
+        raise InputError(f"{path}: neither UTF-8 nor {named} ({where}); name another --encoding") from None
+
+
 def read_delimited(path: Path) -> list[tuple[int, list[str]]]:
     """The rows of a CSV file that are not blank, each with the number that a spreadsheet program shows.
 
-    The separator is whichever of comma, semicolon and tab cuts the first row into most cells. For the encoding see
-    `table_text`.
+    The separator is whichever of comma, semicolon and tab cuts the first row into most cells.
 
     Raises:
-        InputError: The file is missing, in another encoding, exceeds a limit, or has an unclosed quote.
+        InputError: The file is missing, neither UTF-8 nor in the encoding that the user named, exceeds a limit, or has
+            an unclosed quote.
     """
-    text = table_text(path, read_bytes(path, MOST_TEXT_BYTES))
+    text = _decoded(path, read_bytes(path, MOST_TEXT_BYTES))
     for number, line in enumerate(io.StringIO(text, newline=""), 1):
         if len(line) > MOST_CELL_CHARACTERS:  # cut into cells, a line of commas takes ten times its size
             size = f"{len(line):,} characters, and the limit is {MOST_CELL_CHARACTERS:,}"

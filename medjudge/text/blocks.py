@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 THOUGHT_MARKS = (("<think>", "</think>"), ("<seed:think>", "</seed:think>"), ("[THINK]", "[/THINK]"))
 """Around the thought that a reply may begin with: Qwen3, DeepSeek, GLM; Seed; Mistral."""
-_NUMERALS = "一二三四五六七八九十"
+NUMERALS = "一二三四五六七八九十"
 _BULLET = r"(?:[-*+–—·‣]\s+|[•●▪◦■◆]\s*)"
 _NUMBER = r"(?:\d{1,3}[.．)）](?!\d)\s*|\d{1,3}、(?!\d)|[（(]\d{1,3}[)）]\s*|[①-⑳]\s*)"
 BULLET = re.compile(rf"\s*{_BULLET}(?=\S)")
 """The mark of an unnumbered list item."""
 ITEM = re.compile(rf"(?P<indent>\s*)(?:(?P<bullet>{_BULLET})|{_NUMBER})(?=\S)")
 """The mark of a list item; the group `bullet` is None where it is a number."""
-ORDINAL = re.compile(rf"(\s*(?:#+\s*)?(?:\*\*)?)(\d{{1,2}}|[{_NUMERALS}])([.．、)）])(?!\d)")
+ORDINAL = re.compile(rf"(\s*(?:#+\s*)?(?:\*\*)?)(\d{{1,2}}|[{NUMERALS}])([.．、)）])(?!\d)")
 """A number that a renumbered list replaces; groups: what precedes it, the number, the mark behind it."""
 RULE = re.compile(r"\s*(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,}|={3,})")
 TABLE_RULE_CELL = re.compile(r":?-+:?")
@@ -23,7 +23,7 @@ TERMINAL = re.compile(r"[.!?。！？…][\"'”’」』）)\]】*_]*$")
 
 _CODE_FENCE = re.compile(r"(?:```|~~~)[\w+-]*")
 _HEADING = re.compile(r"\s{0,3}(#{1,6})\s+\S")
-_HAN_HEADING = re.compile(rf"\s*(?:\*\*)?[{_NUMERALS}]{{1,3}}、[^。；！？]{{1,30}}$")
+_HAN_HEADING = re.compile(rf"\s*(?:\*\*)?[{NUMERALS}]{{1,3}}、[^。；！？]{{1,30}}$")
 _BOLD_HEADING = re.compile(r"\s*\*\*[^*]+\*\*[:：]?\s*$")
 HEADING_RANKS = range(1, 9)
 _HAN_RANK, BOLD_RANK = 7, 8
@@ -73,21 +73,6 @@ def heading_rank(line: str) -> int:
     if _HAN_HEADING.match(line):
         return _HAN_RANK
     return BOLD_RANK if _BOLD_HEADING.match(line) else 0
-
-
-def ordinal_value(number: str) -> int:
-    """The value of an `ORDINAL`'s number, written in digits or as a Chinese numeral."""
-    return _NUMERALS.index(number) + 1 if is_numeral(number) else int(number)
-
-
-def is_numeral(number: str) -> bool:
-    """True if an `ORDINAL`'s number is a Chinese numeral."""
-    return number in _NUMERALS
-
-
-def ordinal_text(value: int, numeral: bool) -> str:
-    """A value of at least 1 written in digits or, up to ten, as a Chinese numeral."""
-    return _NUMERALS[value - 1] if numeral else str(value)
 
 
 def block_starts(lines: Sequence[Line]) -> list[int]:

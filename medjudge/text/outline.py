@@ -4,18 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from medjudge.text.blocks import (
-    BOLD_RANK,
-    HEADING_RANKS,
-    ITEM,
-    ORDINAL,
-    RULE,
-    heading_rank,
-    is_numeral,
-    lines_of,
-    ordinal_text,
-    ordinal_value,
-)
+from medjudge.text.blocks import BOLD_RANK, HEADING_RANKS, ITEM, NUMERALS, ORDINAL, RULE, heading_rank, lines_of
 from medjudge.text.grammar import Grammar, clauses
 
 _LEAD = re.compile(r"[:：]\s*[*_]*$")
@@ -139,15 +128,16 @@ def _numbers(outline: Outline, stays: Sequence[bool]) -> list[str]:
         if not ordinal:
             result.append("")
             continue
-        numeral = is_numeral(ordinal[2])
-        value = ordinal_value(ordinal[2])
+        numeral = ordinal[2] in NUMERALS
+        value = NUMERALS.index(ordinal[2]) + 1 if numeral else int(ordinal[2])
         series = (ordinal[1], f"{numeral}{ordinal[3]}")
         if value <= last.get(series, value):
             count[series] = value - 1
         last[series] = value
         count[series] += line_stays
         new = count[series]
-        result.append("" if new == value or not line_stays or new < 1 else ordinal_text(new, numeral))
+        changes = line_stays and new >= 1 and new != value
+        result.append((NUMERALS[new - 1] if numeral else str(new)) if changes else "")
     return result
 
 

@@ -1,19 +1,15 @@
 """Adapters of judges, fresh from a config's `lora_*` fields or from a judge folder, and quantised bases (QLoRA)."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import torch
 from peft import LoraConfig, PeftModel
-from safetensors import SafetensorError
 from torch import nn
 from transformers import PreTrainedModel
 from trl import ModelConfig
 
 from medjudge.errors import InputError
 from medjudge.files import read_json, write_json
-from medjudge.judge.adapter import ADAPTER_CONFIG, load_adapter
+from medjudge.judge.adapter import ADAPTER_CONFIG, damage_explained, load_adapter
 from medjudge.judge.folder import JudgeCard, TrainedOn, read_card
 from medjudge.models.loading import base_name
 from medjudge.models.quantization import Quantization
@@ -27,12 +23,10 @@ def quantization_of(options: ModelConfig) -> Quantization | None:
     Raises:
         InputError: No format for the activations is named.
     """
-    if not options.load_in_4bit and not options.load_in_8bit:
+    if not options.load_in_4bit:
         return None
     if options.dtype not in _DTYPES:
         raise InputError(f"config: dtype is {options.dtype}, and load_in_4bit needs {' or '.join(_DTYPES)}")
-    if options.load_in_8bit:
-        return Quantization(bits=8, dtype=options.dtype)
     nested = bool(options.use_bnb_nested_quant)
     return Quantization(bits=4, type=options.bnb_4bit_quant_type, nested=nested, dtype=options.dtype)
 
@@ -112,8 +106,8 @@ def starting_card(folder: Path, kind: str, options: ModelConfig) -> JudgeCard:
     options.model_name_or_path = card.base_model
     options.model_revision = card.base_revision or "main"
     if (quantization := card.quantization) is not None:  # the adapter corrects what quantising changed
-        options.load_in_4bit, options.load_in_8bit = quantization.bits == 4, quantization.bits == 8
-        options.use_bnb_nested_quant, options.dtype = quantization.nested, quantization.dtype
+        options.load_in_4bit, options.use_bnb_nested_quant = True, quantization.nested
+        options.dtype = quantization.dtype
         options.bnb_4bit_quant_type = quantization.type or options.bnb_4bit_quant_type
     shape = read_json(folder / ADAPTER_CONFIG)  # which `read_card` checked
     options.lora_r, options.lora_alpha = shape["r"], shape["lora_alpha"]
@@ -127,22 +121,8 @@ def adapter_to_train(model: nn.Module, folder: Path) -> PeftModel:
     Raises:
         InputError: Its files are corrupt or do not fit the base model.
     """
-    with damage_explained(folder):
+    with damage_explained(f"start_from {folder}"):
         return load_adapter(model, folder, trainable=True)
-
-
-@contextmanager
-def damage_explained(folder: Path) -> Iterator[None]:
-    """Turns what damaged files of a judge folder raise into an InputError."""
-    try:
-        yield
-    except (SafetensorError, RuntimeError, ValueError, KeyError, TypeError, AttributeError, OSError) as error:
-        if isinstance(error, torch.cuda.OutOfMemoryError):
-            raise
-        raise InputError(
-            f"start_from {folder}: its files are corrupt or do not fit its base model "
-            f"({' '.join(str(error).split())[:200]}); restore them or train the judge again"
-        ) from None
 
 
 def seen_before(folder: Path, trained_on: TrainedOn, before: TrainedOn) -> TrainedOn:

@@ -29,7 +29,7 @@ _OWN_OPTIONS: dict[TrainableKind, frozenset[str]] = {
     "generative": frozenset(
         {
             *("style", "score_loss_weight", "regression_weight", "packing", "share_prefixes", "pack_length"),
-            *("use_liger_kernel", "dtype", "load_in_4bit", "load_in_8bit"),
+            *("use_liger_kernel", "dtype", "load_in_4bit"),
             *("bnb_4bit_quant_type", "use_bnb_nested_quant", "bnb_4bit_quant_storage"),
         }
     ),
@@ -39,7 +39,7 @@ _OF_NO_KIND = frozenset(
     {
         *("lora_target_parameters", "lora_modules_to_save", "lora_task_type", "model_init_kwargs", "trust_remote_code"),
         *("dataset_text_field", "dataset_kwargs", "dataset_num_proc", "shuffle_dataset", "truncation_mode"),
-        *("packing_strategy", "eval_packing", "pad_to_multiple_of"),
+        *("packing_strategy", "eval_packing", "pad_to_multiple_of", "load_in_8bit"),
         *("loss_type", "completion_only_loss", "assistant_only_loss"),
     }
 )

@@ -16,7 +16,6 @@ from transformers.trainer import TRAINER_STATE_NAME
 
 from medjudge.errors import InputError, notify
 from medjudge.files import read_json
-from medjudge.judge.card import CURVES_FILE
 from medjudge.train.arguments import CHECKPOINTS, TENSORBOARD
 from medjudge.train.checks import NotFiniteError
 
@@ -126,7 +125,6 @@ def whole_or_nothing(folder: Path, writes: bool) -> Iterator[None]:
                 if not had_checkpoints:
                     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
                 shutil.rmtree(folder / TENSORBOARD, ignore_errors=True)
-                (folder / CURVES_FILE).unlink(missing_ok=True)
                 for left in (folder / "training", folder):
                     with suppress(OSError):  # it does not exist, or holds something else
                         left.rmdir()

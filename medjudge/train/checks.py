@@ -61,7 +61,7 @@ def require_possible(
             "`accelerate launch --config_file configs/accelerate/multi-gpu.yaml recipes/train_judge.py --config FILE`, "
             "or set CUDA_VISIBLE_DEVICES=0"
         )
-    if (model.load_in_4bit or model.load_in_8bit) and is_deepspeed_zero3_enabled():
+    if model.load_in_4bit and is_deepspeed_zero3_enabled():
         raise InputError(
             "config: ZeRO-3 cannot share out a quantised model; launch with zero2.yaml, or set load_in_4bit false"
         )

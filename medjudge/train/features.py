@@ -11,13 +11,13 @@ from trl import SFTConfig
 
 from medjudge.errors import InputError, notify
 from medjudge.files import first_problem, json_lines
-from medjudge.judge.generative import LABELS, GenerativeSettings, prompt_room, score_token_ids
+from medjudge.judge.generative import LABELS, score_token_ids
 from medjudge.judge.ordinal import VERDICTS
 from medjudge.judge.ordinal_input import Encoded, Window, encode, points_of
 from medjudge.judge.prompts import Prompt, encode_prompts, token_ids
 from medjudge.judge.protocol import Assignment
 from medjudge.models.chat import with_chat_template
-from medjudge.records import PointVerdict, TrainingLine
+from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style, prompt_hashes
 from medjudge.rubrics.verdict import before_score
 from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
@@ -109,7 +109,7 @@ def ordinal_dataset(
     rows = []
     for line in lines:
         points = points_of(line.question)
-        targets = {(target.source, target.point): _verdict(target) for target in line.points}
+        targets = {(each.source, each.point): [getattr(each, name) for name in VERDICTS] for each in line.points}
         prompt = "\n".join([*line.earlier, line.question.prompt])
         encoded = encode(tokenizer, prompt, points, line.answer.text, max_length, most_windows)
         rows.append(
@@ -123,10 +123,6 @@ def ordinal_dataset(
             }
         )
     return Dataset.from_list(rows)
-
-
-def _verdict(target: PointVerdict) -> list[float]:
-    return [getattr(target, name) for name in VERDICTS]
 
 
 def encoded_row(row: dict[str, Any]) -> Encoded:
@@ -152,8 +148,7 @@ def encoded_lines(
     cut off after `rationale_tokens`, and where the window ends: the prompt is the one that the judge reads.
     """
     work = [Assignment(line.question, tuple(line.earlier), line.answer, scheme=scheme) for line in lines]
-    room = prompt_room(GenerativeSettings(max_length))
-    prompts = encode_prompts(tokenizer, work, [room] * len(work), style)
+    prompts = encode_prompts(tokenizer, work, [max_length - 1] * len(work), style)
     level_ids = score_token_ids(tokenizer)
     return [
         None if prompt is None else _encoded(line, prompt, tokenizer, level_ids, max_length)

@@ -23,7 +23,6 @@ from medjudge.judge.label_logits import exact_label_logits
 from medjudge.models.loading import load_causal_lm
 from medjudge.models.quantization import require_bitsandbytes
 from medjudge.models.tree_attention import path_ends, tree_mask
-from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.train.adapters import adapter_to_train, keep_differentiable, lora_config, lora_refusal, quantization_of
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.features import TrainingData
@@ -47,7 +46,6 @@ class GenerativeTrainer(JudgeTrainer, SFTTrainer):
 
     score_weight = regression_weight = 1.0
     """Of the losses on the score, relative to the language loss on the rest of the reply."""
-    scheme: Scheme = LLMEVAL_MED
     states: KeptStates | None = None
 
     def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:
@@ -237,7 +235,6 @@ def generative_trainer(
         raise lora_refusal(error) from None
     trainer.states = kept_states(trainer.model.get_base_model(), training)
     trainer.score_weight, trainer.regression_weight = judge.score_loss_weight, judge.regression_weight
-    trainer.scheme = data.scheme
     return trainer
 
 

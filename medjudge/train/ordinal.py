@@ -14,12 +14,13 @@ from torch.nn import functional
 from transformers import EvalPrediction, PreTrainedTokenizerBase
 from trl import ModelConfig, SFTConfig
 
+from medjudge.judge.adapter import damage_explained
 from medjudge.judge.ordinal import VERDICTS, OrdinalModel
 from medjudge.judge.ordinal_input import ANSWER, TEXTS, Batch, Passes, collate
 from medjudge.judge.similarity import fit_cut_points
 from medjudge.models.hardware import fast_autocast
 from medjudge.models.loading import load_encoder
-from medjudge.train.adapters import adapter_to_train, damage_explained, lora_config, lora_refusal
+from medjudge.train.adapters import adapter_to_train, lora_config, lora_refusal
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.features import TrainingData, encoded_row, ordinal_dataset
 from medjudge.train.judge_trainer import JudgeTrainer, cumulative_loss, verdict_loss
@@ -63,7 +64,7 @@ def new_ordinal_model(options: ModelConfig, start_from: Path | None = None, uppe
         if isinstance(module, LoraLayer):
             module.cast_input_dtype_enabled = False
     if start_from is not None:
-        with damage_explained(start_from):
+        with damage_explained(f"start_from {start_from}"):
             model.load_head(start_from)
     return model
 

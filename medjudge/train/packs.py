@@ -16,7 +16,7 @@ from peft import PeftModel
 from transformers import PreTrainedModel
 
 from medjudge.errors import InputError
-from medjudge.judge.shared_prefixes import SharedText, in_tree_order, takes_tree_attention
+from medjudge.judge.shared_prefixes import SharedText, in_tree_order, last_logits, takes_tree_attention
 
 TOGETHER = 4
 """Lines that stay together in packs that mix questions, so that a step is not on one question alone."""
@@ -84,12 +84,10 @@ def _mixed(
             room, shared = limit, 0
         packs[-1].append(line)
         room -= length - shared
-    return [_in_order(pack, shareable) for pack in packs]
-
-
-def _in_order(pack: Sequence[int], shareable: Sequence[list[int]]) -> list[SharedText]:
-    texts = [shareable[line] for line in pack]
-    return [SharedText(pack[place], shared) for place, shared in in_tree_order(texts)]
+    return [
+        [SharedText(pack[place], shared) for place, shared in in_tree_order([shareable[line] for line in pack])]
+        for pack in packs
+    ]
 
 
 def _common(left: Sequence[int], right: Sequence[int]) -> int:
@@ -109,16 +107,10 @@ def require_separate_lines(model: PreTrainedModel) -> None:
     (eager, sdpa, flex) and flash attention they do, in a state-space model they do not. So it is tried out.
     """
     was_training, length = model.training, 8
-    model.eval()
     positions = torch.arange(length, device=model.device).repeat(2)[None]
-    after = []
-    for first in (10, 30):
-        tokens = [*range(first, first + length), *range(50, 50 + length)]
-        with torch.inference_mode():
-            logits = model(torch.tensor([tokens], device=model.device), position_ids=positions, use_cache=False).logits
-        after.append(logits[0, length:].float())
+    pairs = [torch.tensor([[*range(first, first + length), *range(50, 50 + length)]]) for first in (10, 30)]
+    first_time, second_time = [last_logits(model, pair, length, position_ids=positions) for pair in pairs]
     model.train(was_training)
-    first_time, second_time = after
     if not torch.allclose(first_time, second_time, rtol=1e-3, atol=1e-3):
         raise InputError(
             f"config: packing would let lines see each other in {type(model).__name__} with attention "

@@ -1,7 +1,7 @@
-"""The progress of a training run: one live line, and the curves drawn into its judge folder."""
+"""The progress of a training run: one live line, and curves for TensorBoard."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,6 @@ from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 from transformers.integrations import TensorBoardCallback
 
 from medjudge.errors import notify
-from medjudge.judge.card import CURVES_FILE
-from medjudge.plot_style import ACCENT, INK, LINE, SOFT, STYLE
 from medjudge.screen import ProgressBar, progress_bar
 from medjudge.train.arguments import TENSORBOARD
 
@@ -60,16 +58,6 @@ class LiveLine(TrainerCallback):
             self._bar = None
 
 
-_PANELS = {
-    "Loss": (("loss", "training", SOFT), ("eval_loss", "validation", ACCENT)),
-    "Agreement on validation": (
-        ("eval_quadratic_kappa", "quadratic kappa", ACCENT),
-        ("eval_usable_agreement", "usable", "#b5651d"),
-    ),
-}
-"""Measures of each panel, what they are called, and their colours."""
-
-
 def log_to_tensorboard(trainer: Any, folder: Path, resumed: bool) -> None:
     """Has a trainer log for TensorBoard into its judge folder; says so where TensorBoard is not installed."""
     if find_spec("tensorboard") is None:
@@ -80,44 +68,3 @@ def log_to_tensorboard(trainer: Any, folder: Path, resumed: bool) -> None:
     callback = TensorBoardCallback()
     callback.logging_dir = str(folder / TENSORBOARD)
     trainer.add_callback(callback)
-
-
-def write_curves(path: Path, history: Sequence[Mapping[str, Any]], kept_step: int | None) -> None:
-    """Draws losses, and agreement on the validation file, over the steps of training, if matplotlib is installed.
-
-    Args:
-        path: The SVG file to write.
-        kept_step: The step whose checkpoint became the judge; None where it was the last.
-    """
-    # Of a step that was logged twice, the last value counts.
-    names = {name for lines in _PANELS.values() for name, _, _ in lines}
-    curves = {name: {int(entry["step"]): float(entry[name]) for entry in history if name in entry} for name in names}
-    if find_spec("matplotlib") is None:
-        notify(f"no {CURVES_FILE}: matplotlib is not installed (pip install 'medjudge[report]')")
-        return
-    if not any(curves.values()):
-        return
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # whatever the user's own matplotlibrc says
-        matplotlib.rcParams.update({**STYLE, "legend.frameon": False, "legend.fontsize": 8.5})
-        figure = Figure(figsize=(8.4, 3.1), layout="constrained")
-        for axes, (title, lines) in zip(figure.subplots(1, 2), _PANELS.items(), strict=True):
-            axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
-            axes.set_xlabel("Step")
-            axes.grid(axis="y", color=LINE, linewidth=0.5)
-            for name, label, colour in lines:
-                points = sorted(curves[name].items())
-                if points:
-                    axes.plot(*zip(*points, strict=True), color=colour, marker="o", markersize=3, label=label)
-            if kept_step is not None:
-                axes.axvline(kept_step, color=INK, linewidth=0.9, linestyle="--", zorder=0, label=f"kept: {kept_step}")
-            if any(curves[name] for name, _, _ in lines):
-                axes.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.2), ncols=3)  # below, where no curve passes
-            else:
-                axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=SOFT)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Without date and version: the same run gives the same bytes.
-        figure.savefig(path, metadata={"Date": None, "Creator": None})

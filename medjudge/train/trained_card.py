@@ -1,6 +1,5 @@
 """`judge.json` of a judge that was just trained: what it is, what it saw and how it was made."""
 
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +10,6 @@ import transformers
 
 from medjudge.files import file_sha256
 from medjudge.judge.folder import JudgeCard, TrainedOn
-from medjudge.judge.identity import measured_on
 from medjudge.models.loading import base_name, commit, located
 from medjudge.models.packaged import source_of
 from medjudge.rubrics.render import prompt_hashes
@@ -125,9 +123,3 @@ def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, s
             "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
         },
     )
-
-
-def with_temperature_on(card: JudgeCard, folder: Path, data: TrainingData) -> JudgeCard:
-    """The card with what its temperature was fitted with; the folder holds all other files of the judge."""
-    models = Counter(line.answer.model for line in data.validation)
-    return card.model_copy(update={"temperature_on": measured_on(folder, card, data.scheme, models)})

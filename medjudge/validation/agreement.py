@@ -1,5 +1,7 @@
 """All measures of agreement on some of the answers (overall, a category, a model, …), each with its interval."""
 
+from collections.abc import Callable
+
 import numpy as np
 from typing_extensions import Unpack
 
@@ -12,8 +14,7 @@ from medjudge.statistics.measures import (
     cohen_kappa,
     coincidences,
     divided,
-    f1_unusable,
-    f1_usable,
+    f1,
     gwet_ac1,
     icc,
     kendall_tau_b,
@@ -22,19 +23,20 @@ from medjudge.statistics.measures import (
     pearson,
     quadratic_kappa,
     spearman,
+    two_by_two,
     usable_agreement,
 )
 from medjudge.validation.answers import Pairs
 
-_FROM_LEVELS = {
+_FROM_LEVELS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "usable_agreement": usable_agreement,
     "cohen_kappa": cohen_kappa,
     "quadratic_kappa": quadratic_kappa,
     "gwet_ac1": gwet_ac1,
     "mae": mae,
     "bias": bias,
-    "f1_usable": f1_usable,
-    "f1_unusable": f1_unusable,
+    "f1_usable": lambda counts: f1(two_by_two(counts), 1),
+    "f1_unusable": lambda counts: f1(two_by_two(counts), 0),
     "icc": icc,
 }
 _SHARES = ("usable_agreement", "unsafe_sensitivity")

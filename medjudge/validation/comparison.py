@@ -13,7 +13,7 @@ from medjudge.errors import InputError
 from medjudge.judge.pairs import comparison_file, pair_judgments, verdict_on
 from medjudge.judge.study_summary import read_result
 from medjudge.pair_records import PairJudgment, PairKey, PhysicianPair
-from medjudge.records import CONSTRUCTED, Answer, AnswerKey, ErrorKind, Question
+from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Question
 from medjudge.rounds import scored_rounds
 from medjudge.scale import LEVELS
 from medjudge.statistics.bootstrap import Resampling, interval_text
@@ -21,17 +21,10 @@ from medjudge.statistics.davidson import Comparisons, ranking
 from medjudge.statistics.estimates import Estimate, Record, estimate, mean_estimate
 from medjudge.statistics.labels import both_orders, likeliest, majority, pair_probabilities, swaps, verdict_agreement
 from medjudge.store import Run
+from medjudge.validation.usability import NO_REASON, REASONS
 
 _Orders = dict[PairKey, dict[bool, PairJudgment]]
 """A pair's judgments by whether the model that its key names first was shown first."""
-_REASONS = {
-    ErrorKind.EMPTY_ANSWER: "an answer is empty",
-    ErrorKind.WINDOW: "the prompt does not fit the window",
-    ErrorKind.REQUEST_FAILED: "the request failed",
-    ErrorKind.REFUSED: "the server refused",
-    ErrorKind.EMPTY_REPLY: "the reply was empty",
-    ErrorKind.UNREADABLE_REPLY: "the reply could not be read",
-}
 
 
 class RankedModel(Record):
@@ -83,13 +76,12 @@ class PointwisePairs(Record):
     """The same pairs by the judge's scores of single answers, P(A > B) from the two distributions.
 
     `with_pairs` is the agreement of both ways; `difference` is the mean distance of A's share of the win, ties half,
-    0 to 1. `other_order` lists two models each that the two ways rank in opposite orders.
+    0 to 1.
     """
 
     ranking: PairRanking
     with_pairs: PairAgreement
     difference: Estimate
-    other_order: list[tuple[str, str]]
 
 
 class PhysicianPairStudy(Record):
@@ -259,9 +251,11 @@ def _unjudged(orders: _Orders) -> dict[str, int]:
     reasons: Counter[str] = Counter()
     for pair in orders.values():
         missing = [pair.get(forward) for forward in (True, False) if _verdict(pair, forward) is None]
-        if missing:
-            kind = missing[0].error_kind if missing[0] is not None else None
-            reasons["one order is missing" if missing[0] is None else _REASONS.get(kind, "no verdict")] += 1  # type: ignore[arg-type]
+        if missing and missing[0] is None:
+            reasons["one order is missing"] += 1
+        elif missing and missing[0] is not None:
+            kind = missing[0].error_kind
+            reasons[NO_REASON if kind is None else REASONS[kind]] += 1
     return dict(reasons)
 
 
@@ -336,18 +330,11 @@ def _against_pointwise(
     own, single = table.only(singles.key), singles.only(table.key)
     if not own.key:
         return None
-    by_pairs, by_scores = (_ranking(part, models, settings) for part in (own, single))
     shares = [part.outcomes[:, 0] + part.outcomes[:, 1] / 2 for part in (own, single)]
-    place = {row.model: number for number, row in enumerate(by_scores.models)}
     return PointwisePairs(
-        ranking=by_scores,
+        ranking=_ranking(single, models, settings),
         with_pairs=_agreement(own.verdict, single.verdict, own.key, own.cluster, settings),
         difference=mean_estimate(np.abs(shares[0] - shares[1]), own.cluster, **settings.how),
-        other_order=[
-            (first.model, second.model)
-            for first, second in combinations(by_pairs.models, 2)
-            if place[first.model] > place[second.model]
-        ],
     )
 
 

@@ -11,7 +11,7 @@ from typing_extensions import Unpack
 from medjudge.item_records import ItemScore
 from medjudge.judge.items import item_judgments, item_study_file
 from medjudge.judge.study_summary import read_result
-from medjudge.records import CONSTRUCTED, AnswerKey, Importance, RubricItem
+from medjudge.records import CONSTRUCTED, AnswerKey, RubricItem
 from medjudge.scale import LEVELS, USABLE_FROM
 from medjudge.statistics.alt_test import AltTest, alt_test
 from medjudge.statistics.bootstrap import Resampling
@@ -55,19 +55,15 @@ class ItemAgreement(Record):
 
 
 class AgreementOnItem(Record):
-    """One item over the answers to its question; kappa is None where one verdict was given throughout.
+    """The verdicts on one item over the answers to its question, and how many differ from the physicians'.
 
-    There are no intervals: all verdicts on an item come from one conversation, which leaves nothing to resample.
+    There is no kappa: all verdicts on an item come from one conversation, which leaves nothing to resample.
     """
 
     question_id: str
     item: str
-    theme: str
-    importance: Importance | None
     verdicts: int
     disagreements: int
-    kappa: float | None
-    macro_f1: float | None
 
 
 class PhysicianItemStudy(Record):
@@ -277,16 +273,11 @@ def _agreement(
 
 
 def _on_item(own: Sequence[Verdict]) -> AgreementOnItem:
-    measured = _agreement(own, _with_judge, {"resamples": 1})
     return AgreementOnItem(
         question_id=own[0].answer.question_id,
         item=own[0].item.text,
-        theme=own[0].theme,
-        importance=own[0].item.importance,
         verdicts=len(own),
         disagreements=sum(verdict.disagrees for verdict in own),
-        kappa=measured.kappa["value"],
-        macro_f1=measured.macro_f1["value"],
     )
 
 

@@ -8,31 +8,21 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
-from scipy.stats import binomtest
 from typing_extensions import Unpack
 
 from medjudge.errors import InputError
 from medjudge.judge.panel import MemberRecord, read_panel_record
 from medjudge.judge.study_summary import Measures
 from medjudge.records import Judgment, PhysicianScore, Question
-from medjudge.scale import USABLE_FROM
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.statistics.bootstrap import Resampling
-from medjudge.statistics.estimates import Record, Rounded
+from medjudge.statistics.estimates import Record
 from medjudge.statistics.two_judges import Compared, compare
 from medjudge.store import Run
 from medjudge.validation.answers import Pairs, paired
 
 FEWEST_CONVERSATIONS = 30
 """Conversations below which non-inferiority is inconclusive, whatever the interval says."""
-
-
-class McNemar(Record):
-    """Answers on which only one of two judges agrees with the physicians; `p_value` is 1 where they never differ."""
-
-    judge_only: int
-    teacher_only: int
-    p_value: Rounded | None
 
 
 class NonInferiority(Record):
@@ -51,7 +41,6 @@ class TeacherComparison(Record):
     of_judge: Measures
     of_teacher: Measures
     difference: Measures
-    mcnemar: McNemar
     non_inferiority: NonInferiority
 
 
@@ -79,8 +68,6 @@ class PanelStudy(Record):
     `enough` is the cheapest member shown to be as good as the panel within `margin`, None where there is none.
     """
 
-    combine: str
-    at_least: int
     margin: float
     members: list[MemberAgreement]
     enough: str | None
@@ -118,8 +105,7 @@ def against_teacher(
     """Compares the agreement of judge and teacher with physicians.
 
     Non-inferiority is shown where the low end of the 95 % interval of the difference in usable agreement lies above
-    minus the margin: a one-sided test at 2.5 %, as regulators ask for it. McNemar's test (1947, exact and two-sided)
-    takes answers as independent; where conversations hold several, the interval of the difference is the one to trust.
+    minus the margin: a one-sided test at 2.5 %, as regulators ask for it.
 
     Args:
         teacher: Its name.
@@ -131,10 +117,6 @@ def against_teacher(
     scored, compared = _with_other(pairs, how)
     if compared is None:
         return None
-    judge_right, teacher_right = (
-        (level >= USABLE_FROM) == (scored.physician >= USABLE_FROM) for level in (scored.judge, scored.teacher)
-    )
-    alone = int((judge_right & ~teacher_right).sum()), int((~judge_right & teacher_right).sum())
     low, conversations = compared.difference["usable_agreement"]["low"], scored.conversations
     return TeacherComparison(
         teacher=teacher,
@@ -143,11 +125,6 @@ def against_teacher(
         of_judge=compared.first,
         of_teacher=compared.second,
         difference=compared.difference,
-        mcnemar=McNemar(
-            judge_only=alone[0],
-            teacher_only=alone[1],
-            p_value=float(binomtest(alone[0], sum(alone)).pvalue) if sum(alone) else 1.0,
-        ),
         non_inferiority=NonInferiority(
             margin=margin, shown=low >= -margin if low is not None and conversations >= FEWEST_CONVERSATIONS else None
         ),
@@ -186,8 +163,6 @@ def panel_study(
     cheapest = min(good, key=lambda row: (row.usd is None, row.usd or 0.0, row.seconds), default=None)
     costs = [row.usd for row in rows if row.usd is not None]
     return PanelStudy(
-        combine=record.combine,
-        at_least=record.at_least,
         margin=margin,
         members=rows,
         enough=cheapest.judge if cheapest else None,

@@ -53,12 +53,11 @@ def among_physicians(pairs: Pairs, raters: list[str], **how: Unpack[Resampling])
     Returns:
         None where no answer was scored by two.
     """
-    both = pairs.only(np.isfinite(pairs.raters).sum(axis=1) > 1)
-    among = agreement_of_raters(both.raters, both.conversation, **how)
+    among = agreement_of_raters(pairs.raters, pairs.conversation, **how)
     if among is None:
         return None
     tests = {
-        alignment: alt_test(both.judge, both.raters, both.conversation, alignment=alignment, names=raters)
+        alignment: alt_test(pairs.judge, pairs.raters, pairs.conversation, alignment=alignment, names=raters)
         for alignment in get_args(Alignment)
     }
     return PhysicianAgreement(**among.model_dump(), alt_test=tests)

@@ -13,7 +13,7 @@ from medjudge.records import Judgment
 from medjudge.rounds import expected_of, level_of, scored_rounds
 from medjudge.scale import USABLE_FROM
 from medjudge.statistics.bootstrap import Interval, Resampling, by_percentile
-from medjudge.statistics.estimates import Estimate, Record, interval_estimate, mean_interval, wilson
+from medjudge.statistics.estimates import Estimate, Record, clustered_wilson, interval_estimate, mean_interval
 
 
 class ProbeEffect(Record):
@@ -21,7 +21,6 @@ class ProbeEffect(Record):
 
     n: int
     conversations: int
-    skipped: int
     unscored: int
     shift: Estimate
     flips: Estimate
@@ -58,11 +57,11 @@ def probe_effect(
         how: For the interval of the shift, always a percentile interval.
 
     Returns:
-        `n` answers from so many `conversations`; `skipped`, the answers judged only once or without a score before;
-        `unscored` after the probe; `shift`, the mean change of the expected score in levels; and as shares `flips` (the
-        label usable changed, or as `counted` says), `to_usable` and `to_unusable`, with None for what is undefined.
+        `n` answers from so many `conversations`; `unscored` after the probe; `shift`, the mean change of the expected
+        score in levels; and as shares `flips` (the label usable changed, or as `counted` says), `to_usable` and
+        `to_unusable`, with None for what is undefined.
     """
-    judged_before, judged_after = ({judgment.answer_key for judgment in side} for side in (before, after))
+    judged_after = {judgment.answer_key for judgment in after}
     old, new = scored_rounds(before), scored_rounds(after)
     keys = [
         key for key in old if key in judged_after and not (counted == "rises" and level_of(old[key]) >= USABLE_FROM)
@@ -79,31 +78,15 @@ def probe_effect(
     return ProbeEffect(
         n=len(keys),
         conversations=len(np.unique(conversation)),
-        skipped=len(judged_before | judged_after) - len(keys),
         unscored=int((~scored).sum()),
         shift=interval_estimate(*moved),  # one of 0 in every conversation keeps its interval of no width
-        flips=interval_estimate(*_share(now if counted == "usable" else up | down, conversation)),
-        to_usable=interval_estimate(*_share(up, conversation)),
-        to_unusable=interval_estimate(*_share(down, conversation)),
+        flips=_share(now if counted == "usable" else up | down, conversation),
+        to_usable=_share(up, conversation),
+        to_unusable=_share(down, conversation),
     )
 
 
-def _share(happened: np.ndarray, conversation: np.ndarray) -> Interval:
-    """A share with Wilson's interval (1927), n divided by the design effect of the conversations (Kish, 1965).
-
-    The design effect is measured with two conversations added, one in which everything flipped and one in which nothing
-    did. Without them no flip at all would pass for proof that answers flip independently; with them, 0 of 40 answers
-    from 8 conversations are worth 8 answers.
-    """
-    n = len(happened)
-    if n == 0:
-        return Interval(np.nan, np.nan, np.nan)
-    _, member = np.unique(conversation, return_inverse=True)
-    size = np.bincount(member).astype(float)
-    flipped = np.bincount(member, weights=happened)
-    typical = float((size**2).sum() / n)
-    size, flipped = np.append(size, [typical, typical]), np.append(flipped, [typical, 0.0])
-    middle = flipped.sum() / size.sum()
-    effect = max(1.0, float(((flipped - middle * size) ** 2).sum() / (size.sum() * middle * (1 - middle))))
-    share = float(happened.mean())
-    return Interval(share, *wilson(share, n / effect))
+def _share(happened: np.ndarray, conversation: np.ndarray) -> Estimate:
+    if len(happened) == 0:
+        return Estimate(value=None, low=None, high=None)
+    return interval_estimate(float(happened.mean()), *clustered_wilson(happened, conversation, cautious=True))

@@ -25,7 +25,6 @@ class Ranking(Record):
 
     models: dict[str, ModelRates]
     spearman: Estimate
-    kendall_tau_b: Estimate
     pairwise_accuracy: Estimate
 
 
@@ -45,12 +44,8 @@ def first_of_two(ranking: Ranking, against: str) -> str | None:
 
 def system_spearman(judge: np.ndarray, physician: np.ndarray) -> np.ndarray:
     """Spearman's correlation of two sets of rates; shapes (models, ...) -> (...), NaN where one of both is constant."""
-    return _cosine(*(rankdata(rates, axis=0) - (len(rates) + 1) / 2 for rates in (judge, physician)))
-
-
-def system_kendall(judge: np.ndarray, physician: np.ndarray) -> np.ndarray:
-    """Kendall's tau-b of two sets of rates; shapes (models, ...) -> (...), NaN where one of both is constant."""
-    return _cosine(_orders(judge), _orders(physician))
+    first, second = (rankdata(rates, axis=0) - (len(rates) + 1) / 2 for rates in (judge, physician))
+    return divided((first * second).sum(axis=0), np.sqrt((first**2).sum(axis=0) * (second**2).sum(axis=0)))
 
 
 def pairwise_accuracy(judge: np.ndarray, physician: np.ndarray) -> np.ndarray:
@@ -87,7 +82,6 @@ def ranking(pairs: Pairs, **how: Unpack[Resampling]) -> Ranking | None:
         judge, physician = np.nan_to_num(judge), np.nan_to_num(physician)
         measures = {
             "spearman": system_spearman(judge, physician),
-            "kendall_tau_b": system_kendall(judge, physician),
             "pairwise_accuracy": pairwise_accuracy(judge, physician),
         }
         return {name: np.where(missing, np.nan, values) for name, values in measures.items()}
@@ -109,10 +103,6 @@ def _rates(pairs: Pairs) -> ModelRates:
 def _first(ranking: Ranking, by: str) -> str:
     (one, first), (other, second) = ((name, getattr(rates, by)) for name, rates in ranking.models.items())
     return "neither (equal rates)" if first == second else one if first > second else other
-
-
-def _cosine(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    return divided((first * second).sum(axis=0), np.sqrt((first**2).sum(axis=0) * (second**2).sum(axis=0)))
 
 
 def _orders(rates: np.ndarray) -> np.ndarray:

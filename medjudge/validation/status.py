@@ -37,7 +37,6 @@ class Use(NamedTuple):
         scheme_sha256: Of the scheme.
         models: The models whose answers it judges.
         command: What measures it again.
-        stale_temperature: Why its temperature is stale; None where it is not.
         quantization: How its base is quantised for this use only; None where it is as it was trained.
     """
 
@@ -46,7 +45,6 @@ class Use(NamedTuple):
     scheme_sha256: str
     models: frozenset[str]
     command: str
-    stale_temperature: str | None = None
     quantization: str | None = None
 
 
@@ -117,8 +115,6 @@ def _against_physicians(studies: Sequence[StudySummary], scheme: str) -> list[St
 
 def _why_stale(against_physicians: Sequence[StudySummary], use: Use) -> str | None:
     """Why no validation holds for a use, and what to run; None where one does, or where there is none."""
-    if use.stale_temperature is not None:
-        return use.stale_temperature
     if not against_physicians:
         return None
     again = f"run `{use.command}`"

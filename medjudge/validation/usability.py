@@ -11,7 +11,7 @@ from medjudge.records import AnswerKey, ErrorKind, Judgment, Question
 from medjudge.rounds import level_of, scored_rounds
 from medjudge.scale import USABLE_FROM
 from medjudge.scheme import LLMEVAL_MED, Scheme
-from medjudge.statistics.estimates import FEWEST_FOR_INTERVAL, Bounds, wilson
+from medjudge.statistics.estimates import FEWEST_FOR_INTERVAL, clustered_wilson
 
 REASONS = {
     ErrorKind.EMPTY_ANSWER: "empty answer",
@@ -90,13 +90,9 @@ class ModelUsability:
 
     def as_json(self) -> dict[str, Any]:
         """A model's entry in `scores.json`."""
-        parts = {part: asdict(rate) for part, rate in self.parts.items()}
-        subcategories = {
-            category: {name: asdict(rate) for name, rate in rates.items()}
-            for category, rates in self.subcategories.items()
-        }
-        lowest = {str(level): asdict(share) for level, share in self.lowest.items()}
-        return {**parts, "subcategories": subcategories, "lowest": lowest}
+        fields = asdict(self)
+        lowest = {str(level): share for level, share in fields["lowest"].items()}
+        return {**fields["parts"], "subcategories": fields["subcategories"], "lowest": lowest}
 
 
 def truncated_line(truncated: Mapping[str, int]) -> str | None:
@@ -129,12 +125,8 @@ class QuestionCounts(NamedTuple):
 
 def best_first(models: Mapping[str, ModelUsability]) -> dict[str, ModelUsability]:
     """The models by their overall rate, the highest first; those without a rate come last."""
-
-    def place(item: tuple[str, ModelUsability]) -> float:
-        rate = item[1].overall.rate
-        return 1.0 if rate is None else -rate
-
-    return dict(sorted(models.items(), key=place))
+    rates = {name: model.overall.rate for name, model in models.items()}
+    return {name: models[name] for name in sorted(models, key=lambda name: (rates[name] is None, -(rates[name] or 0)))}
 
 
 def score_models(
@@ -158,7 +150,7 @@ def score_models(
     Returns:
         Model -> rates.
     """
-    scores = _by_question(judgments)
+    scores = scores_by_question(judgments)
     answered = None if answers is None else {(key.model, key.question_id) for key in answers}
     levels = {key: level_of(rounds) for key, rounds in scored_rounds(judgments).items()}
 
@@ -191,13 +183,14 @@ def score_models(
 
 def usable_table(questions: Sequence[Question], judgments: Sequence[Judgment], models: Sequence[str]) -> np.ndarray:
     """The usability of each model's answer to each question, shape (models, questions), by the rule of the rates."""
-    scores = _by_question(judgments)
+    scores = scores_by_question(judgments)
     return np.array(
         [[_is_usable(scores.get((model, question.id))) for question in questions] for model in models], dtype=bool
     )
 
 
-def _by_question(judgments: Sequence[Judgment]) -> dict[tuple[str, str], list[int]]:
+def scores_by_question(judgments: Sequence[Judgment]) -> dict[tuple[str, str], list[int]]:
+    """The scores of a model on a question, over samples and rounds, by model and question."""
     scores: dict[tuple[str, str], list[int]] = {}
     for judgment in judgments:
         if judgment.score is not None:
@@ -232,29 +225,8 @@ def _share(happened: np.ndarray, conversations: Sequence[str], digits: int = 2) 
     share = round(float(happened.sum()) / len(happened) * 100, digits)
     if len(set(conversations)) < FEWEST_FOR_INTERVAL:
         return share, None, None
-    low, high = usability_interval(happened, np.array(conversations))
+    low, high = clustered_wilson(happened, np.array(conversations))
     return share, round(100 * low, digits), round(100 * high, digits)
-
-
-def usability_interval(usable: np.ndarray, group: np.ndarray) -> Bounds:
-    """Wilson's interval (1927) with the sample size reduced by the design effect of conversations (Kish, 1965).
-
-    Wilson's interval stays inside 0-1 and is right for few questions and for rates near 0 or 1, where a bootstrap
-    collapses to a point.
-
-    Args:
-        usable: Whether each question is usable, shape (n,).
-        group: The conversation of each question, shape (n,).
-
-    Returns:
-        The interval as shares.
-    """
-    n, share = len(usable), float(np.mean(usable))
-    _, cluster = np.unique(group.astype(str), return_inverse=True)
-    deviations = np.bincount(cluster, weights=usable - share)
-    binomial = n * share * (1 - share)
-    effect = max(1.0, float((deviations**2).sum()) / binomial) if binomial > 0 else 1.0
-    return wilson(share, n / effect)
 
 
 def coverage(keys: Sequence[AnswerKey], judgments: Sequence[Judgment]) -> Coverage:

@@ -59,7 +59,6 @@ def use_in(run: Run, judge: str, models: Iterable[str] | None = None) -> Use:
         run.scheme().sha256,
         frozenset((answer.model for answer in run.answers()) if models is None else models),
         validate_command(run, judge),
-        entry.get("stale_temperature"),
         entry.get("quantization"),
     )
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from medjudge.annotate.add_scores import Added, add_records
 from medjudge.annotate.adjudicate import open_disputes
-from medjudge.annotate.draw import draw_plan, read_deferred
-from medjudge.annotate.intake import Checked, Intake, write_problem_form
+from medjudge.annotate.draw import draw_plan
+from medjudge.annotate.intake import Checked, check_forms, plans_of
 from medjudge.annotate.plan import Plan, PlanOptions, RaterProgress, earlier_file, write_plan
 from medjudge.annotate.tasks import LEVELS, PAIRS, Task
 from medjudge.annotate.workbook import read_workbook, write_workbook
@@ -51,7 +51,7 @@ class ImportedForms:
     """The result of an import.
 
     Attributes:
-        to_fix: Forms with the items that could not be imported.
+        plans: Those that the forms belong to.
         progress: By rater.
         agreement: The physicians with each other; None where no answer was scored by two yet.
         disputed: Answers on which they differ too much, and that nobody adjudicated.
@@ -60,28 +60,25 @@ class ImportedForms:
     task: Task
     added: Added
     checked: Checked
-    to_fix: list[Path]
+    plans: list[Plan]
     progress: dict[str, RaterProgress]
     agreement: RaterAgreement | None
     disputed: int = 0
 
     @property
-    def informative(self) -> bool:
-        """True if some answers are no random sample, so that the scores cannot validate a judge."""
-        return any(plan.which != "random" for plan in self.checked.plans)
+    def random(self) -> bool:
+        """True if the answers are a random sample; scores of others cannot validate a judge."""
+        return all(plan.which == "random" for plan in self.plans)
 
     def as_json(self) -> dict[str, Any]:
         """The object that `import --json` prints."""
         return {
             **self.added._asdict(),
-            "not_scored": self.checked.unscored,
             "only_comments": self.checked.only_comments,
-            "missing": self.checked.missing,
             "wrong": [
                 {"file": str(problem.path), "place": str(problem.place), "what": problem.text()}
                 for problem in self.checked.problems
             ],
-            "to_mend": [*map(str, self.to_fix)],
             "raters": {
                 rater: {**progress._asdict(), "open": progress.open} for rater, progress in self.progress.items()
             },
@@ -137,8 +134,8 @@ def import_forms(
     """Imports forms that came back; a file that was imported before adds nothing.
 
     Args:
-        files: Filled-in workbooks; of pairs and items also records (.jsonl).
-        accept_valid: Import what is valid, and write the other rows into new forms to fix.
+        files: Filled-in workbooks.
+        accept_valid: Import what is valid; once the other rows are fixed, the same file is imported again.
         replace: Let a changed record replace the one imported before.
 
     Raises:
@@ -146,25 +143,18 @@ def import_forms(
             nothing is imported.
     """
     run = run if isinstance(run, Run) else Run.existing(Path(run))
-    files = list(dict.fromkeys(files))
-    records = [file for file in files if file.suffix.lower() == ".jsonl" and task is not LEVELS]
-    forms = [read_workbook(file, run.scheme(), task) for file in files if file not in records]
-    intake = Intake(run, task, task.read_plans(run) if forms else [], replace)
-    for form in forms:
-        intake.add_form(form)
-    for file in records:
-        intake.add_records(file)
-    checked = intake.checked()
+    forms = [read_workbook(file, run.scheme(), task) for file in dict.fromkeys(files)]
+    plans = plans_of(forms, task.read_plans(run))
+    checked = check_forms(run, task, plans, forms, replace)
     if not accept_valid:
         checked.require_valid(task)
     added = add_records(run, task, checked.records, replace)
-    to_fix = [path for form in forms if (path := write_problem_form(form, checked.problems, task)) is not None]
     return ImportedForms(
         task,
         added,
         checked,
-        to_fix,
-        task.progress(run, checked.plans),
+        plans,
+        task.progress(run, plans),
         agreement_of_physicians(run.questions(), run.physician_scores()) if task is LEVELS else None,
         open_disputes(run) if task is LEVELS else 0,
     )
@@ -179,19 +169,10 @@ def _existing_plan(run: Run, options: PlanOptions, task: Task) -> Plan | None:
     file = task.plan_file(run)
     if not file.exists():
         return None
-    plan, kept_as = task.read_plan(run), earlier_file(run, task.plan_name).name
+    plan = task.read_plan(run)
     if plan.options.same_plan(options):
-        if plan.which == "deferred" and plan.list_sha256 != read_deferred(run).sha256:
-            raise InputError(
-                f"{run.deferred_file}: changed since the plan was made; --new-plan takes the new list and keeps the "
-                f"plan as {kept_as}"
-            )
         return plan
-    try:
-        done = f" ({sum(progress.scored for progress in task.progress(run, [plan]).values())} scores imported)"
-    except InputError:  # an answer is gone; its plan is kept
-        done = ""
     raise InputError(
-        f"{file}: another plan, made with {plan.options.command_line()}{done}, and its forms may be out; "
-        f"the same options write them again, --new-plan makes a new plan and keeps this one as {kept_as}"
+        f"{file}: another plan, made with {plan.options.command_line()}, and its forms may be out; the same options "
+        f"write them again, --new-plan makes a new plan and keeps this one as {earlier_file(run, task.plan_name).name}"
     )

@@ -72,15 +72,16 @@ def open_pages(
     if task is AGREED and len(raters) != 1:
         raise InputError("--adjudicate: name one --rater, a physician who did not score the disputed answers")
     plan = adjudication_plan(run, raters[0]) if task is AGREED else task.read_plan(run)
-    by_rater, command = plan.by_rater, f"{task.command} serve"
+    by_rater = plan.by_rater
     chosen = list(dict.fromkeys(raters)) or [rater for rater, items in by_rater.items() if items]
     for rater in chosen:
         if not by_rater.get(rater):
             raise InputError(
                 f"--rater {rater}: no {task.work} in the plan of {run.path}; the raters are {', '.join(by_rater)}"
             )
-    with web_server_needed(command, "annotate"):
+    with web_server_needed(f"{task.command} serve", "annotate"):
         from medjudge.annotate.access import Access
+        from medjudge.annotate.serve import annotation_app
     listener = listen(network)
     with scores_lock(run):
         tokens = _kept_tokens(run, chosen)
@@ -90,10 +91,7 @@ def open_pages(
         network.certificate is not None,
         listener.public_url,
     )
-    with web_server_needed(command, "annotate"):
-        from medjudge.annotate.serve import annotation_app
-
-        app = annotation_app(run, plan, access, task)
+    app = annotation_app(run, plan, access, task)
     network.warn_unencrypted("Links, answers and scores", ", and score in the name of each rater")
     links = {
         rater: RaterLink(f"{listener.address}/?token={token}", len(set(by_rater[rater])))

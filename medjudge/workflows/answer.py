@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,11 +19,10 @@ from medjudge.chat_api.transport import server_address, server_model
 from medjudge.errors import InputError
 from medjudge.models.hardware import report_peak_memory
 from medjudge.models.loading import commit, model_name
-from medjudge.parallel.group import Group
 from medjudge.records import Answer, Question
 from medjudge.screen import say_on_terminal, stop_explained
 from medjudge.store import Run
-from medjudge.workflows.processes import check_engine, check_sharing, join_processes
+from medjudge.workflows.engines import check_engine
 from medjudge.workflows.run_folder import Choice, chosen, open_benchmark, record_spending, start_run
 
 
@@ -77,12 +75,10 @@ class AnsweredRun:
     Attributes:
         run: The run folder.
         answers: Its answers, of all models.
-        first_process: False in the other processes of `accelerate launch`, which report nothing.
     """
 
     run: Run
     answers: tuple[Answer, ...]
-    first_process: bool = True
 
     @property
     def empty(self) -> int:
@@ -133,19 +129,16 @@ def answer_questions(
         InputError: The benchmark, a model or an option is wrong; nothing was written.
         UnfinishedError: A server did not answer, or the limit on costs is reached; the same call goes on.
     """
-    group = join_processes(options.device)
-    check_answering(models, options, group, offline)
+    check_answering(models, options, offline)
     folder, opened = open_benchmark(benchmark, scheme, run, choice, limit)
     answered = {answer.question_id for answer in folder.answers()} if choice.answered_only else set()
     opened = opened._replace(questions=chosen(opened.questions, choice, answered, limit))
     loaded = load_before_writing(folder, models, options, opened.questions)
     command = {"benchmark": opened.source, "models": list(models), "samples": options.samples, **options.recorded}
-    with folder.lock() if group.first else nullcontext():
-        if group.first:
-            start_run(folder, opened.questions, opened.scheme, opened.source, command)
-            group.wait()
-        answer_with_all(folder, models, options, group, loaded)
-    return AnsweredRun(folder, tuple(folder.answers()), group.first)
+    with folder.lock():
+        start_run(folder, opened.questions, opened.scheme, opened.source, command)
+        answer_with_all(folder, models, options, loaded)
+    return AnsweredRun(folder, tuple(folder.answers()))
 
 
 def answering_name(model: str) -> str:
@@ -153,7 +146,7 @@ def answering_name(model: str) -> str:
     return server_model(model, "--model") or model_name(model)
 
 
-def check_answering(models: Sequence[str], options: AnswerOptions, group: Group, offline: bool) -> None:
+def check_answering(models: Sequence[str], options: AnswerOptions, offline: bool) -> None:
     """Finds out before anything is written whether all models can answer.
 
     Raises:
@@ -161,7 +154,6 @@ def check_answering(models: Sequence[str], options: AnswerOptions, group: Group,
     """
     check_engine(options.engine, options.device)
     check_thinking(options.thinking.mode)
-    check_sharing(group, options.engine, [f"--model {name}" for name in models if server_model(name, "--model")])
     for name in models:
         if model := server_model(name, "--model"):
             check_server(f"--model {name}", model, options.server.base_url, offline, options.limit)
@@ -187,9 +179,7 @@ def load_before_writing(
     return loaded if len(models) == 1 else None
 
 
-def answer_with_all(
-    run: Run, models: Sequence[str], options: AnswerOptions, group: Group, loaded: Answerer | None = None
-) -> None:
+def answer_with_all(run: Run, models: Sequence[str], options: AnswerOptions, loaded: Answerer | None = None) -> None:
     """Answers with one model after the other: each is out of memory before the next one is loaded.
 
     Args:
@@ -198,14 +188,13 @@ def answer_with_all(
     for name in models:
         on_this_machine = options.engine == "transformers" and server_model(name, "--model") is None
         with report_peak_memory(f"answering with {name}", options.device if on_this_machine else None):
-            answer_with(run, name, options, group, loaded)
+            answer_with(run, name, options, loaded)
 
 
-def answer_with(run: Run, model: str, options: AnswerOptions, group: Group, loaded: Answerer | None = None) -> None:
+def answer_with(run: Run, model: str, options: AnswerOptions, loaded: Answerer | None = None) -> None:
     """Answers what a model has not answered yet; every answer is on disk before the next one is made.
 
     Args:
-        group: The processes that share the work, which all call this.
         loaded: The model, where it is in memory already.
 
     Raises:
@@ -230,31 +219,27 @@ def answer_with(run: Run, model: str, options: AnswerOptions, group: Group, load
             )
     # Before the first answer, so that a run that was killed still knows whose answers it holds.
     entry["answers"] = sum(answer.model == name for answer in existing)
-    if group.first:
-        run.update_manifest(models=models)
-    group.wait()
+    run.update_manifest(models=models)
     start = time.monotonic()
     questions = unanswered(run.questions(), name, options.samples, existing)
     if not questions:
         return
     answer_to = loaded or _load(run, model, options, questions)
-    own_questions = group.share(questions, lambda question: question.group, lambda question: len(question.prompt))
     made = 0
 
     def kept() -> str:
         return f"{len(existing) + made} answers are kept in {run.path}, {made} of them new by {name}"
 
     try:
-        with stop_explained(kept), group.writing(run) as part:
-            for answer in answer_to(own_questions, options.samples, options.seed, existing):
-                part.append(part.answers_file, answer.model_dump_json())
+        with stop_explained(kept):
+            for answer in answer_to(questions, options.samples, options.seed, existing):
+                run.append(run.answers_file, answer.model_dump_json())
                 made += 1
     finally:
-        if group.first:
-            entry["answers"] = sum(answer.model == name for answer in run.answers())
-            entry["seconds"] = round(entry.get("seconds", 0.0) + time.monotonic() - start, 1)
-            run.update_manifest(models=models)
-            record_spending(run, options.limit.prices)
+        entry["answers"] = sum(answer.model == name for answer in run.answers())
+        entry["seconds"] = round(entry.get("seconds", 0.0) + time.monotonic() - start, 1)
+        run.update_manifest(models=models)
+        record_spending(run, options.limit.prices)
 
 
 def _load(run: Run, model: str, options: AnswerOptions, questions: Sequence[Question]) -> Answerer:

@@ -1,13 +1,12 @@
 """The comparison station: a judge compares two models' answers at a time, in both orders, and the models are ranked."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from shlex import quote
 from typing import Any, Literal, NamedTuple, TypeGuard
-
-import numpy as np
 
 from medjudge.errors import InputError
 from medjudge.files import write_json
@@ -22,7 +21,6 @@ from medjudge.judge.open import (
     resolve_judge_or_panel,
 )
 from medjudge.judge.pairs import (
-    VERDICTS,
     PairAssignment,
     comparison_file,
     pair_judgments,
@@ -35,8 +33,6 @@ from medjudge.models.hardware import choose_device
 from medjudge.pair_records import PairJudgment, PairKey
 from medjudge.records import AnswerKey, earlier_turns
 from medjudge.screen import say
-from medjudge.statistics.davidson import most_informative
-from medjudge.statistics.labels import both_orders
 from medjudge.store import Run
 from medjudge.validation.comparison import (
     PairSettings,
@@ -51,18 +47,13 @@ from medjudge.workflows.label_station import LabelStation
 from medjudge.workflows.panel import check_panel, judge_panel
 from medjudge.workflows.physician_scores import seen_by, unseen_by
 
-_LISTED = 20
-"""The most missing answers that a message lists."""
-_AT_ONCE = 16
-"""Pairs between two looks at what is most informative next."""
-
 
 class CompareOptions(NamedTuple):
     """The things to compare, and the method.
 
     Attributes:
         models: The models; all of the run unless given.
-        budget: The most pairs that the run holds of this judge afterwards, the most informative ones; None for all.
+        budget: The most pairs that the run holds of this judge afterwards, drawn by the seed; None for all.
         settings: Length control, resamples and seed.
         judging: How the judge is run.
         offline: Refuses a judge on a server that is not this machine.
@@ -218,7 +209,7 @@ def require_both_answers(run: Run, models: Sequence[str]) -> None:
     """Refuses a run in which a model lacks an answer that another one has.
 
     Raises:
-        InputError: With all that is missing.
+        InputError: With the number of missing answers and the first of them.
     """
     answered = {answer.key for answer in run.answers() if answer.model in models}
     places = sorted({(key.question_id, key.sample) for key in answered})
@@ -228,14 +219,11 @@ def require_both_answers(run: Run, models: Sequence[str]) -> None:
         for model in models
         if AnswerKey(question_id, model, sample) not in answered
     ]
-    if not missing:
-        return
-    fix = "answer them with `medjudge answer`, or leave a model out with --models; nothing was judged"
-    if len(missing) == 1:
-        raise InputError(f"{run.answers_file}, {missing[0]}; {fix}")
-    more = [f"and {len(missing) - _LISTED} more"] if len(missing) > _LISTED else []
-    head = f"{run.answers_file}: {len(missing)} answers are missing in pairs; {fix}"
-    raise InputError("\n  ".join([head, *missing[:_LISTED], *more]))
+    if missing:
+        raise InputError(
+            f"{run.answers_file}: answers are missing in pairs ({len(missing)}), the first: {missing[0]}; answer them "
+            "with `medjudge answer`, or leave a model out with --models; nothing was judged"
+        )
 
 
 def _judge_pairs(run: Run, judge_ref: JudgeRef, models: Sequence[str], options: CompareOptions) -> int:
@@ -248,78 +236,36 @@ def _judge_pairs(run: Run, judge_ref: JudgeRef, models: Sequence[str], options: 
         PairJudgment,
         pair_prompts_sha256("reason-first" if isinstance(judge_ref, ApiRef) else "score-first", run.scheme()),
     )
-    done = {(pair.pair_key, pair.first): pair for pair in station.begin()}
+    done = {(pair.pair_key, pair.first) for pair in station.begin()}
+    begun = {key for key, _ in done}
     questions = {question.id: question for question in run.questions()}
     answers = {answer.key: answer for answer in run.answers()}
     earlier, scheme = earlier_turns(list(questions.values())), run.scheme()
-
-    def work_of(keys: Sequence[PairKey]) -> list[PairAssignment]:
-        work = []
-        for key in keys:
-            first, second = [answers[answer] for answer in key.answers]
-            both = PairAssignment(questions[key.question_id], earlier[key.question_id], first, second, scheme)
-            work += [one for one in (both, both.swapped()) if (key, one.first.model) not in done]
-        return work
-
     possible = possible_pairs(questions.values(), answers.values(), models)
-    begun = {key for key, _ in done}
-    total = len(possible) if options.budget is None else min(options.budget, len(possible))
-    started = [key for key in possible if key in begun]
     # A pair that was begun is finished first: half of it is paid for.
-    waiting = [key for key in started if work_of([key])]
-    fresh = [key for key in possible if key not in begun]
-    wanted = max(0, total - len(started))
-    to_go = len(waiting) + min(wanted, len(fresh))
-    if done and to_go:
-        say(f"{len(started) - len(waiting)} pairs by {judge_ref.name} exist; {to_go} to go")
-    if not to_go:
+    started, fresh = [key for key in possible if key in begun], [key for key in possible if key not in begun]
+    if options.budget is not None:
+        fresh = _spread(fresh, options.settings.seed)[: max(0, options.budget - len(started))]
+    work: list[PairAssignment] = []
+    for key in [*started, *fresh]:
+        first, second = [answers[answer] for answer in key.answers]
+        both = PairAssignment(questions[key.question_id], earlier[key.question_id], first, second, scheme)
+        work += [one for one in (both, both.swapped()) if (key, one.first.model) not in done]
+    if not work:
         return 0
-
-    def batches() -> Iterator[list[PairAssignment]]:
-        yield work_of(waiting)
-        if options.budget is None:
-            yield work_of(fresh)
-            return
-        left, open_pairs = wanted, fresh
-        while left and open_pairs:
-            chosen = _next(open_pairs, done, models, min(left, _AT_ONCE), options.settings.seed)
-            yield work_of(chosen)
-            open_pairs, left = [key for key in open_pairs if key not in set(chosen)], left - len(chosen)
-
-    bar = (2 * to_go, "comparing", "order")
-    for judgment in station.judged(batches(), bar, "{made} judgments of pairs were made and are"):
-        done[judgment.pair_key, judgment.first] = judgment
-    return len({key for key, _ in done} - begun) + len(waiting)
+    if done:
+        say(f"{len(done)} judgments of pairs by {judge_ref.name} exist; {len(work)} to go")
+    bar = (len(work), "comparing", "order")
+    judged = list(station.judged([work], bar, "{made} judgments of pairs were made and are"))
+    return len({judgment.pair_key for judgment in judged})
 
 
-def _next(
-    fresh: Sequence[PairKey],
-    done: dict[tuple[PairKey, str], PairJudgment],
-    models: Sequence[str],
-    number: int,
-    seed: int,
-) -> list[PairKey]:
-    """The most informative pairs next; of equal ones those of a question that was compared least, drawn by the seed."""
-    index = {model: place for place, model in enumerate(models)}
-    judged: list[tuple[int, int, int]] = []
-    used: dict[str, int] = {}
-    for (key, shown_first), judgment in done.items():
-        if shown_first != key.models[0] or not set(key.models) <= index.keys():
-            continue
-        used[key.question_id] = used.get(key.question_id, 0) + 1
-        other = done.get((key, key.models[1]))
-        if other is None or judgment.preferred is None or other.preferred is None:
-            continue
-        forward, backward = VERDICTS[judgment.preferred], -VERDICTS[other.preferred]
-        verdict = int(both_orders(np.array([forward]), np.array([backward]))[0])
-        judged.append((index[key.models[0]], index[key.models[1]], verdict))
-    order = sorted(fresh, key=lambda key: (used.get(key.question_id, 0), _draw(seed, key)))
-    known = np.array(judged, dtype=int).reshape(-1, 3)
-    outcomes = np.column_stack([known[:, 2] == 1, known[:, 2] == 0, known[:, 2] == -1]).astype(float)
-    opened = np.array([[index[model] for model in key.models] for key in order]).T
-    chosen = most_informative(known[:, 0], known[:, 1], outcomes, opened[0], opened[1], len(models), number)
-    return [order[place] for place in chosen]
-
-
-def _draw(seed: int, key: PairKey) -> str:
-    return sha256("\x1f".join(map(str, (seed, key.question_id, *key.models, key.sample))).encode()).hexdigest()
+def _spread(pairs: Sequence[PairKey], seed: int) -> list[PairKey]:
+    """The pairs in an order drawn by the seed in which every two models meet equally often."""
+    drawn = sorted(pairs, key=lambda key: sha256("\x1f".join(map(str, (seed, *key))).encode()).digest())
+    met: Counter[tuple[str, str]] = Counter()
+    turn = {}
+    for key in drawn:
+        turn[key] = met[key.models]
+        met[key.models] += 1
+    return sorted(drawn, key=lambda key: turn[key])

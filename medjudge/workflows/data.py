@@ -42,6 +42,7 @@ class _Set(NamedTuple):
 
 _MED = LLMEVAL_MED.name
 _LIVEQA_MED = "two files, the XML of the reference answers and the judged answers"
+_LIVEQA_2479 = "two files, the XML of the reference answers and the zip archive of the judged answers"
 _LLMEVAL2 = "two files or folders, the people's scores and GPT-4's"
 _SETS = {
     "mediqa2019": _Set(read_mediqa2019, SCHEME),
@@ -56,7 +57,7 @@ _SETS = {
     "halluqa": _Set(read_halluqa, REFERENCE_QA),
     "evouna": _Set(read_evouna, REFERENCE_QA),
     "disc-medllm": _Set(read_disc_medllm, CONSULTATIONS),
-    "liveqa-2479": _Set(read_liveqa_2479, SCHEME),
+    "liveqa-2479": _Set(read_liveqa_2479, SCHEME, 2, _LIVEQA_2479),
 }
 """By format."""
 
@@ -145,8 +146,8 @@ def read_published(format: str, files: Sequence[Path]) -> PublishedSet:
     return read
 
 
-_FIELDS = ("question_id", "prompt", "model", "text")
-_WIDTHS = (24, 60, 20, 80)
+_WIDTHS = {"question_id": 24, "prompt": 60, "model": 20, "text": 80}
+"""The fields of a template, and the widths of their columns in a workbook."""
 
 
 def answer_template(benchmark: str, format: str, scheme: str | None = None) -> tuple[bytes, int]:
@@ -168,11 +169,11 @@ def answer_template(benchmark: str, format: str, scheme: str | None = None) -> t
     if format == "xlsx":
         return _workbook(rows), len(rows)
     if format == "jsonl":
-        lines = [json.dumps(dict(zip(_FIELDS, row, strict=True)), ensure_ascii=False) + "\n" for row in rows]
+        lines = [json.dumps(dict(zip(_WIDTHS, row, strict=True)), ensure_ascii=False) + "\n" for row in rows]
         return "".join(lines).encode(), len(rows)
     text = io.StringIO(newline="")
     writer = csv.writer(text)
-    writer.writerow(_FIELDS)
+    writer.writerow(_WIDTHS)
     # A spreadsheet would take such a prompt for a formula. Answers are matched by their ids, which stay as they are.
     for name, prompt, *blank in rows:
         writer.writerow([name, f"'{prompt}" if prompt[:1] in "=+-@\t\r" else prompt, *blank])
@@ -185,9 +186,9 @@ def _workbook(rows: Sequence[tuple[str, ...]]) -> bytes:
 
     book = Workbook()
     sheet = book.active
-    for row in [_FIELDS, *rows]:
+    for row in [tuple(_WIDTHS), *rows]:
         sheet.append([ILLEGAL_CHARACTERS_RE.sub(" ", text) or None for text in row])
-    for letter, width in zip("ABCD", _WIDTHS, strict=True):
+    for letter, width in zip("ABCD", _WIDTHS.values(), strict=True):
         sheet.column_dimensions[letter].width = width
         for cell in sheet[letter]:
             if cell.value:

@@ -7,7 +7,7 @@ import psutil
 
 from medjudge.errors import InputError
 from medjudge.judge.open import FolderRef, resolve_judge
-from medjudge.models.hardware import describe, unused_gpu
+from medjudge.models.hardware import describe
 from medjudge.models.packaged import QUICKSTART, base_states
 from medjudge.shipped import shipped
 
@@ -48,12 +48,15 @@ def _local_judge() -> dict[str, str | None]:
 
 
 def _advice(hardware: dict[str, Any], packages: dict[str, str | None], missing: list[str]) -> list[str]:
-    gpus, unused = hardware["gpus"], unused_gpu()
-    slow = "no GPU: ordinal and similarity judges are fine here; answering and generative judges will be slow"
+    gpus = hardware["gpus"]
+    slow = (
+        "no GPU that torch sees: ordinal and similarity judges are fine here; answering and generative judges will be "
+        "slow. Where nvidia-smi lists a GPU, update its driver, or install a CUDA build of torch for it"
+    )
     old_cpu = "this CPU has no bfloat16 instructions: training takes about three times as long as on one that has"
     serve = "the scoring page and `medjudge serve` need fastapi: pip install 'medjudge[annotate]'"
     advice = {
-        f"{unused.name} (driver {unused.driver}) is not used: {unused.reason}" if unused else slow: unused or not gpus,
+        slow: not gpus,
         old_cpu: not gpus and not hardware["bf16"],
         "QLoRA needs bitsandbytes: pip install 'medjudge[gpu]'": gpus and packages["bitsandbytes"] is None,
         serve: packages["fastapi"] is None,

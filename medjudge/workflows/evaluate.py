@@ -1,13 +1,13 @@
 """`medjudge eval`: models answer if asked to, a judge scores the answers, and usability rates are written."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from medjudge.benchmark.sample import NOTICE, sample_folder
-from medjudge.errors import InputError
+from medjudge.errors import InputError, notify
 from medjudge.judge.open import (
     ApiRef,
     FolderRef,
@@ -23,9 +23,8 @@ from medjudge.judge.open import (
 from medjudge.judge.panel import is_panel
 from medjudge.judge.protocol import Judge
 from medjudge.models.hardware import report_peak_memory
-from medjudge.parallel.group import Group
 from medjudge.records import Answer
-from medjudge.screen import on_a_terminal, say
+from medjudge.screen import is_quiet, on_a_terminal
 from medjudge.store import Run
 from medjudge.validation.items import ItemStudy
 from medjudge.validation.usability import ModelUsability, Rate
@@ -48,8 +47,7 @@ from medjudge.workflows.mark_items import mark_items, require_items
 from medjudge.workflows.panel import check_panel, judge_panel, panel_introduction
 from medjudge.workflows.physician_scores import Deferred, defer
 from medjudge.workflows.preflight import Preflight, preflight
-from medjudge.workflows.processes import check_sharing, join_processes
-from medjudge.workflows.report import Scores, score_run, write_scores
+from medjudge.workflows.report import Scores, write_scores
 from medjudge.workflows.run_folder import (
     Choice,
     OpenedBenchmark,
@@ -106,7 +104,6 @@ class Evaluation:
         spent_usd: What requests to servers cost in total; None where none was sent or a price is unknown.
         deferred: The answers listed for physicians, if any.
         items: The scores by items, where the judge checked them.
-        first_process: False in the other processes of `accelerate launch`, which report nothing.
     """
 
     run: Run
@@ -116,7 +113,6 @@ class Evaluation:
     spent_usd: float | None = None
     deferred: Deferred | None = None
     items: ItemStudy | None = None
-    first_process: bool = True
 
     @property
     def rates(self) -> dict[str, ModelUsability]:
@@ -179,7 +175,6 @@ class Prepared(NamedTuple):
     """
 
     request: EvaluationRequest
-    group: Group
     judge_ref: JudgeRef | PanelRef
     benchmark: OpenedBenchmark
     answers: list[Answer] | None
@@ -235,16 +230,15 @@ def run_evaluation(request: EvaluationRequest) -> Evaluation:
     if early:
         _introduce(prepared)
     loaded = _loaded_before_writing(prepared)
-    with _answered(prepared, early):
+    with _answered(prepared, introduced=early):
         in_process = isinstance(judge_ref, FolderRef) and options.engine == "transformers"
         with report_peak_memory(f"judging with {judge_ref.name}", options.device if in_process else None):
             items = None
             if isinstance(judge_ref, PanelRef):
-                judge_panel(prepared.run, judge_ref, options, group=prepared.group)
+                judge_panel(prepared.run, judge_ref, options)
             else:
-                judge_answers(prepared.run, judge_ref, options, loaded=loaded, group=prepared.group)
+                judge_answers(prepared.run, judge_ref, options, loaded=loaded)
                 items = mark_items(prepared.run, judge_ref, options, loaded) if request.options.items else None
-        del loaded
         return replace(_evaluation(prepared), items=items)
 
 
@@ -265,7 +259,7 @@ def run_batch_evaluation(request: EvaluationRequest, wait: bool = False) -> Eval
         raise InputError("--batch: not with a panel; judge with its openai: member first, and then with the panel")
     if not isinstance(prepared.judge_ref, ApiRef):
         raise InputError(f"--batch: for an openai: judge; {request.judge} runs on this machine and costs nothing")
-    with _answered(prepared, introduced=False):
+    with _answered(prepared):
         batch_jobs = judge_by_batch_jobs(prepared.run, prepared.judge_ref, request.options.judging, wait)
         if batch_jobs:
             return InFlight(prepared.run, tuple(batch_jobs))
@@ -287,21 +281,18 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
         raise InputError("--answered-only: is for answers that exist; --model answers every question")
     if request.models and request.answers:
         raise InputError("--model and --answers: give one of the two; a model answers, or existing answers are judged")
-    group = join_processes(judging.device)
     run, benchmark = open_benchmark(request.benchmark, request.scheme, request.run, options.choice, request.limit)
     # A member may be known by its judgments in the run; a judge alone has nothing left to judge there.
     judge_ref = resolve_panel(request.judge, run) if is_panel(request.judge) else resolve_judge(request.judge)
     check_judge_engine(judge_ref, judging)
     judge_ref = with_inference(judge_ref, judging)
-    apis = [f"--judge {request.judge}" for member in members_of(judge_ref) if isinstance(member, ApiRef)]
-    if judging.replies.tokens is not None and not apis:
+    if judging.replies.tokens is not None and not any(isinstance(member, ApiRef) for member in members_of(judge_ref)):
         raise InputError(f"--judge-tokens: is for openai: judges, and {request.judge} is none; leave it out")
-    check_sharing(group, judging.engine, apis)
     if sends_requests:
         check_servers(judge_ref, judging, options.offline)
     if isinstance(judge_ref, ApiRef) and options.defer_share is not None:
         raise InputError(f"--defer-to-physicians: {request.judge} gives no probabilities; use a local judge")
-    check_answering(request.models, options.answering, group, options.offline)
+    check_answering(request.models, options.answering, options.offline)
     answers = _existing_answers(request, benchmark, run)
     if answers is None and not request.models and not run.answers_file.exists():
         raise InputError("no answers to judge: give --answers FILE, or --model ID to answer first")
@@ -315,14 +306,13 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     models = {answer.model for answer in existing} | set(map(answering_name, request.models))
     check_panel(run, judge_ref, judging)
     if options.items:
-        require_items(judge_ref, judging, questions, group.size)
-    line = ""
-    if group.first and isinstance(judge_ref, PanelRef):
+        require_items(judge_ref, judging, questions)
+    if isinstance(judge_ref, PanelRef):
         line = panel_introduction(judge_ref, judging, benchmark.scheme, run, models)
-    elif group.first and not isinstance(judge_ref, PanelRef):
+    else:
         line = introduction(judge_ref, judging, benchmark.scheme, run, models)
     benchmark = benchmark._replace(questions=questions)
-    return Prepared(request, group, judge_ref, benchmark, answers, run, line, counts)
+    return Prepared(request, judge_ref, benchmark, answers, run, line, counts)
 
 
 def _existing_answers(request: EvaluationRequest, benchmark: OpenedBenchmark, run: Run) -> list[Answer] | None:
@@ -333,12 +323,6 @@ def _existing_answers(request: EvaluationRequest, benchmark: OpenedBenchmark, ru
             return None
         files = (sample_folder() / "answers.jsonl",)
     return answers_of_files(files, benchmark.questions) if files else None
-
-
-def _introduce(prepared: Prepared) -> None:
-    if prepared.group.first:
-        say(prepared.introduction)
-        say(prepared.preflight.line)
 
 
 def _loaded_before_writing(prepared: Prepared) -> Judge | None:
@@ -357,40 +341,40 @@ def _loaded_before_writing(prepared: Prepared) -> Judge | None:
     return None if prepared.request.models else judge
 
 
+def _introduce(prepared: Prepared, shown: bool = True) -> None:
+    for line in (prepared.introduction, prepared.preflight.line):
+        notify(line, shown and not is_quiet())
+
+
 @contextmanager
-def _answered(prepared: Prepared, introduced: bool) -> Iterator[None]:
+def _answered(prepared: Prepared, introduced: bool = False) -> Iterator[None]:
     """Holds the run's lock while its answers are complete: existing ones are added, and models have answered.
 
     Args:
-        introduced: Whether the judge was introduced already.
+        introduced: Whether the judge was introduced on the screen already; the log still lacks it.
     """
-    request, run, group, benchmark = prepared.request, prepared.run, prepared.group, prepared.benchmark
+    request, run, benchmark = prepared.request, prepared.run, prepared.benchmark
     answering, judging = request.options.answering, request.options.judging
     asked = {"benchmark": benchmark.source, "models": list(request.models) or None, "judge": request.judge}
     command = {**asked, "samples": answering.samples, "rounds": judging.rounds, **answering.recorded}
     model = load_before_writing(run, request.models, answering, benchmark.questions)
-    with run.lock() if group.first else nullcontext():
-        if group.first:
-            start_run(run, benchmark.questions, benchmark.scheme, benchmark.source, command)
-            if benchmark.source == "sample":
-                run.update_manifest(notes=[NOTICE])
-            for member in members_of(prepared.judge_ref):
-                if not isinstance(member, ImportedRef):
-                    require_same_judge(run, member, judging)
-            if not introduced:
-                _introduce(prepared)
-            if prepared.answers is not None:
-                add_answers(run, prepared.answers, ", ".join(map(str, request.answers)) or "sample")
-            group.wait()
-        answer_with_all(run, request.models, answering, group, model)
+    with run.lock():
+        start_run(run, benchmark.questions, benchmark.scheme, benchmark.source, command)
+        if benchmark.source == "sample":
+            run.update_manifest(notes=[NOTICE])
+        for member in members_of(prepared.judge_ref):
+            if not isinstance(member, ImportedRef):
+                require_same_judge(run, member, judging)
+        _introduce(prepared, shown=not introduced)
+        if prepared.answers is not None:
+            add_answers(run, prepared.answers, ", ".join(map(str, request.answers)) or "sample")
+        answer_with_all(run, request.models, answering, model)
         del model  # the judge needs its memory
         yield
 
 
 def _evaluation(prepared: Prepared) -> Evaluation:
     run, judge_ref, defer_share = prepared.run, prepared.judge_ref, prepared.request.options.defer_share
-    if not prepared.group.first:
-        return Evaluation(run, judge_ref.name, score_run(run, judge_ref.name), first_process=False)
     scores = write_scores(run, judge_ref.name)
     deferred = None if defer_share is None else defer(run, judge_ref.name, defer_share)
     spending = run.manifest().get("spending") or {}

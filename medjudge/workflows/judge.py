@@ -11,20 +11,18 @@ from medjudge.errors import InputError, UnfinishedError, notify
 from medjudge.item_records import ItemJudgment
 from medjudge.judge.api import ApiJudge
 from medjudge.judge.folder import JudgeCard
-from medjudge.judge.identity import stale_temperature
 from medjudge.judge.open import AnyRef, ApiRef, FolderRef, JudgeOptions, JudgeRef, members_of, quantised
 from medjudge.judge.protocol import Assignment, Judge, assignments
 from medjudge.judge.vllm_judge import require_runs_in_vllm
 from medjudge.pair_records import PairJudgment
-from medjudge.parallel.group import Group
 from medjudge.provenance import stamped
 from medjudge.records import AnswerKey, ErrorKind, Judgment
 from medjudge.scheme import Scheme
-from medjudge.screen import ProgressBar, progress_bar, say, stop_explained
+from medjudge.screen import progress_bar, say, stop_explained
 from medjudge.store import Run
 from medjudge.validation.status import Use, validation_status
 from medjudge.validation.validations import statuses_in, validate_command
-from medjudge.workflows.processes import check_engine
+from medjudge.workflows.engines import check_engine
 from medjudge.workflows.run_folder import record_spending
 
 Made = TypeVar("Made", Judgment, ItemJudgment, PairJudgment)
@@ -37,16 +35,12 @@ def judge_answers(
     options: JudgeOptions,
     only: set[AnswerKey] | None = None,
     loaded: Judge | None = None,
-    group: Group = Group(),
-    shared_bar: ProgressBar | None = None,
 ) -> list[Judgment]:
     """Judges what is not judged yet; every judgment is on disk before the next one is made.
 
     Args:
         only: The answers to judge; None for all.
         loaded: The judge where it is in memory already; else it is loaded if there is anything to judge.
-        group: The processes that share the work, which all call this.
-        shared_bar: The progress bar of a larger piece of work that this is a part of; else it has one of its own.
 
     Returns:
         All judgments of this judge in the run.
@@ -56,56 +50,44 @@ def judge_answers(
         UnfinishedError: The judge's files changed while it judged. All judgments are kept.
     """
     judge_sha256 = require_same_judge(run, judge_ref, options)
+    file = run.judgments_file(judge_ref.name)
     if isinstance(judge_ref, ApiRef):
         _refuse_beside_batch_job(run, judge_ref.name)
-        file, recorded = run.judgments_file(judge_ref.name), run.judge_entry(judge_ref.name)
+        recorded = run.judge_entry(judge_ref.name)
         rewrite_without_failed(file, run.judgments(judge_ref.name), options, recorded, run.rewrite)
-    work = assignments(run.questions(), run.answers(), options.rounds, run.scheme())
     judgments = run.judgments(judge_ref.name)
-    waiting = not_judged(
-        work if only is None else [assignment for assignment in work if assignment.answer.key in only], judgments
-    )
-    if judgments and waiting and group.first:
-        say(f"{len(judgments)} judgments of {judge_ref.name} exist; {len(waiting)} to go")
-    if waiting:
-        judge = loaded or load(judge_ref, options, run)
-        if judge_ref.identity(options, run.scheme()) != judge_sha256:
-            raise InputError(
-                f"judge {judge_ref.name}: its files changed while it was loaded; run the same command again"
-            )
-        # Before the first judgment, so that a run that was killed still knows whose judgments it holds.
-        if group.first:
-            record_judge(run, judge_ref, options, judge_sha256)
-        group.wait()
-        start = time.monotonic()
-        # What the answers to one question share is computed once, where one process judges them all.
-        own_work = group.share(waiting, lambda item: item.question.id, lambda item: len(item.answer.text))
-        label = f"judging ({judge_ref.name})"
-        bar = shared_bar or progress_bar(len(own_work), label, "answer", shown=group.first)
-        made = 0
-
-        def kept() -> str:
-            return f"{len(judgments) + made} of {len(judgments) + len(waiting)} judgments are kept in {run.path}"
-
-        try:
-            with stop_explained(kept), group.writing(run) as part:
-                for judgment in stamped(judge.judge(own_work), run.texts()):
-                    part.append(part.judgments_file(judge_ref.name), judgment.model_dump_json())
-                    made += 1
-                    bar.update()
-        finally:
-            if shared_bar is None:
-                bar.close()
-            refused = sorted(judge.client.refused) if isinstance(judge, ApiJudge) else []
-            if group.first:
-                record_judge(run, judge_ref, options, judge_sha256, time.monotonic() - start, refused)
-        if judge_ref.identity(options, run.scheme()) != judge_sha256:
-            raise UnfinishedError(
-                f"judge {judge_ref.name}: its files changed while it judged, and {run.path} holds judgments by those "
-                "from before; restore them, or choose another --run for the new ones"
-            )
-    elif group.first:
+    work = not_judged(assignments(run.questions(), run.answers(), options.rounds, run.scheme()), judgments)
+    if only is not None:
+        work = [assignment for assignment in work if assignment.answer.key in only]
+    if not work:
         record_judge(run, judge_ref, options, judge_sha256)
+        return judgments
+    if judgments:
+        say(f"{len(judgments)} judgments of {judge_ref.name} exist; {len(work)} to go")
+    judge = loaded or load(judge_ref, options, run)
+    if judge_ref.identity(options, run.scheme()) != judge_sha256:
+        raise InputError(f"judge {judge_ref.name}: its files changed while it was loaded; run the same command again")
+    # Before the first judgment, so that a run that was killed still knows whose judgments it holds.
+    record_judge(run, judge_ref, options, judge_sha256)
+    start, made = time.monotonic(), 0
+
+    def kept() -> str:
+        return f"{len(judgments) + made} of {len(judgments) + len(work)} judgments are kept in {run.path}"
+
+    try:
+        with stop_explained(kept), progress_bar(len(work), f"judging ({judge_ref.name})", "answer") as bar:
+            for judgment in stamped(judge.judge(work), run.texts()):
+                run.append(file, judgment.model_dump_json())
+                made += 1
+                bar.update()
+    finally:
+        refused = sorted(judge.client.refused) if isinstance(judge, ApiJudge) else []
+        record_judge(run, judge_ref, options, judge_sha256, time.monotonic() - start, refused)
+    if judge_ref.identity(options, run.scheme()) != judge_sha256:
+        raise UnfinishedError(
+            f"judge {judge_ref.name}: its files changed while it judged, and {run.path} holds judgments by those "
+            "from before; restore them, or choose another --run for the new ones"
+        )
     return run.judgments(judge_ref.name)
 
 
@@ -226,7 +208,6 @@ def introduction(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run
         scheme.sha256,
         frozenset(models),
         validate_command(run, str(judge_ref.folder), quantization),
-        stale_temperature(judge_ref.folder, card, scheme),
         None if quantization is None else str(quantization),
     )
     status = validation_status(card.validated_on, scheme=scheme.name, use=use).line
@@ -296,7 +277,6 @@ def record_judge(
         "quantization": None,
         "sha256": judge_sha256,
         "rubrics_sha256": judge_ref.rubrics_sha256(scheme),
-        "stale_temperature": None,
         # Counted in the file: a run that was killed has made more than it could note here.
         "judgments": len(run.judgments(judge_ref.name)),
         "seconds": round(before.get("seconds", 0.0) + seconds, 1),
@@ -304,11 +284,10 @@ def record_judge(
         "validated_on": [],
     }
     if isinstance(judge_ref, FolderRef):
-        folder, card, quantization = judge_ref.folder, judge_ref.card, judge_ref.quantization
+        card, quantization = judge_ref.card, judge_ref.quantization
         entry |= {
             "base_revision": card.base_revision,
             "quantization": None if quantization is None else str(quantization),
-            "stale_temperature": stale_temperature(folder, card, scheme),
             "validated_on": [study.model_dump(mode="json") for study in card.validated_on],
         }
     else:

@@ -1,4 +1,4 @@
-"""Judges of items and pairs at work in a run: loading, whose verdicts a file holds, and what interrupts them."""
+"""Judges of items and pairs at work in a run: loading, whose judgments a file holds, and what interrupts them."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic
 
 from medjudge.errors import InputError, UnfinishedError
 from medjudge.item_records import ItemJudgment
@@ -25,20 +25,10 @@ from medjudge.store import Run
 from medjudge.workflows.judge import Made, load, most_reply_tokens, rewrite_without_failed
 from medjudge.workflows.run_folder import record_spending
 
-
-class _Words(NamedTuple):
-    """The judges' entry in `run.json`, what they do and give, for messages, and the labels of a generative one."""
-
-    entries: str
-    does: str
-    gives: str
-    labels: Sequence[str]
-
-
-_WORDS: dict[type, _Words] = {
-    ItemJudgment: _Words("item_judges", "checked items", "verdicts", ITEM_LABELS),
-    PairJudgment: _Words("pair_judges", "compared", "pairs", PAIR_LABELS),
-}
+_ENTRIES: dict[type, str] = {ItemJudgment: "item_judges", PairJudgment: "pair_judges"}
+"""Their place in `run.json`."""
+_LABELS: dict[type, Sequence[str]] = {ItemJudgment: ITEM_LABELS, PairJudgment: PAIR_LABELS}
+"""The labels of a generative judge."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +64,8 @@ class LabelStation(Generic[Made]):
         recorded = self._entries.get(self.judge_ref.name, {})
         if recorded and recorded.get("sha256") != self.identity and self.file.exists():
             raise InputError(
-                f"{self.file}: holds {self._words.gives} by another judge or server of this name, or by other prompts; "
-                "move the file away, or choose another run"
+                f"{self.file}: holds judgments by another judge or server of this name, or by other prompts; move the "
+                "file away, or choose another run"
             )
         rewrite_without_failed(self.file, self.judgments(), self.options, recorded, self.run.rewrite)
         return self.judgments()
@@ -94,10 +84,10 @@ class LabelStation(Generic[Made]):
             loaded: The judge where it is in memory already.
 
         Raises:
-            InputError: The judge cannot be loaded, or its files changed while it was.
+            InputError: The judge cannot be loaded.
             UnfinishedError: The judge's files changed meanwhile.
         """
-        judge, name, made = self._loaded(loaded), self.judge_ref.name, 0
+        identity, judge, name, made = self.identity, self._loaded(loaded), self.judge_ref.name, 0
         total, label, unit = bar
         shown = progress_bar(total, f"{label} ({name})", unit)
         self._note()
@@ -115,22 +105,19 @@ class LabelStation(Generic[Made]):
             self._note(time.monotonic() - start)
             if isinstance(self.judge_ref, ApiRef):
                 record_spending(self.run, self.options.limit.prices)
-        if self._identity() != self.identity:
+        if self._identity() != identity:
             raise UnfinishedError(
-                f"judge {name}: its files changed while it {self._words.does}, and {self.file} holds "
-                f"{self._words.gives} by those from before; restore them, or remove this file"
+                f"judge {name}: its files changed while it judged, and {self.file} holds judgments by those from "
+                "before; restore them, or remove this file"
             )
 
     def _loaded(self, loaded: Judge | None) -> Any:
         """The judge as one of this task."""
         judge = loaded or load(self.judge_ref, self.options, self.run)
-        if self._identity() != self.identity:
-            name = self.judge_ref.name
-            raise InputError(f"judge {name}: its files changed while it was loaded; run the same command again")
         if isinstance(judge, ApiJudge):
             return judge
         if isinstance(judge, GenerativeJudge):
-            return GenerativeLabels(judge, self._words.labels)
+            return GenerativeLabels(judge, _LABELS[self.record])
         assert isinstance(judge, OrdinalJudge)
         return OrdinalItemJudge(judge)
 
@@ -140,13 +127,8 @@ class LabelStation(Generic[Made]):
         return self._identity()
 
     @property
-    def _words(self) -> _Words:
-        return _WORDS[self.record]
-
-    @property
     def _entries(self) -> dict[str, Any]:
-        entries: dict[str, Any] = self.run.manifest().get(self._words.entries, {})
-        return entries
+        return dict(self.run.manifest().get(_ENTRIES[self.record], {}))
 
     def _identity(self) -> str:
         """The sha256 of everything that changes the judge's verdicts."""
@@ -167,4 +149,4 @@ class LabelStation(Generic[Made]):
             "reply_tokens": most_reply_tokens(self.options, before),
             "seconds": round(before.get("seconds", 0.0) + seconds, 1),
         }
-        self.run.update_manifest(**{self._words.entries: judges})
+        self.run.update_manifest(**{_ENTRIES[self.record]: judges})

@@ -29,11 +29,11 @@ def checks_items(judge_ref: AnyRef) -> TypeGuard[JudgeRef]:
     return isinstance(judge_ref, ApiRef) or (isinstance(judge_ref, FolderRef) and judge_ref.checks_items)
 
 
-def require_items(judge_ref: AnyRef, options: JudgeOptions, questions: Sequence[Question], processes: int) -> None:
+def require_items(judge_ref: AnyRef, options: JudgeOptions, questions: Sequence[Question]) -> None:
     """Refuses, before any work, what `--items` cannot be used with.
 
     Raises:
-        InputError: The judge or its engine cannot check items, several processes share the work, or there is no item.
+        InputError: The judge or its engine cannot check items, or there is no item.
     """
     if not checks_items(judge_ref):
         raise InputError(
@@ -44,10 +44,6 @@ def require_items(judge_ref: AnyRef, options: JudgeOptions, questions: Sequence[
         raise InputError(
             f"--items: not with the engine {options.engine}; score the answers first, and add --items without "
             "--judge-engine and --engine"
-        )
-    if processes > 1:
-        raise InputError(
-            "--items: runs in one process; score the answers first, and add --items without `accelerate launch`"
         )
     if not any(items_of(question) for question in questions):
         raise InputError(

@@ -14,7 +14,6 @@ from medjudge.errors import InputError, UnfinishedError, notify
 from medjudge.judge.open import AnyRef, ApiRef, ImportedRef, JudgeOptions, MemberRef, PanelRef
 from medjudge.judge.panel import MemberRecord, PanelRecord, combined
 from medjudge.judge.protocol import Assignment, assignments, scored, unscored
-from medjudge.parallel.group import Group
 from medjudge.provenance import stamped
 from medjudge.records import AnswerKey, ErrorKind, Judgment
 from medjudge.scale import LEVELS
@@ -28,13 +27,7 @@ _Verdicts = Sequence[Judgment | None]
 """The members' judgments of one answer in one round, or one member's of all answers; None where it has none."""
 
 
-def judge_panel(
-    run: Run,
-    panel: PanelRef,
-    options: JudgeOptions,
-    only: set[AnswerKey] | None = None,
-    group: Group = Group(),
-) -> list[Judgment]:
+def judge_panel(run: Run, panel: PanelRef, options: JudgeOptions, only: set[AnswerKey] | None = None) -> list[Judgment]:
     """As `judge_answers`, by each member and then by all together; one that cannot go on does not stop the others.
 
     Raises:
@@ -44,14 +37,10 @@ def judge_panel(
         if isinstance(member, ImportedRef):
             continue
         try:
-            judge_answers(run, member, options, only, group=group)
+            judge_answers(run, member, options, only)
         except UnfinishedError as error:
-            if group.size > 1:
-                raise
             notify(f"panel {panel.name}: goes on without member {member.name}: {error}")
-    if group.first:
-        _combine(run, panel, options)
-    group.wait()
+    _combine(run, panel, options)
     return run.judgments(panel.name)
 
 

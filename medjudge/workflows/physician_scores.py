@@ -1,6 +1,5 @@
 """Physicians' scores of a run: which belong to it, whether a judge may be measured on them, and which to ask for."""
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from math import ceil
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from medjudge.errors import InputError, notify
-from medjudge.files import write_whole
+from medjudge.files import write_json_lines
 from medjudge.item_records import ItemScore
 from medjudge.judge.open import AnyRef
 from medjudge.pair_records import PhysicianPair
@@ -115,22 +114,23 @@ def defer(run: Run, judge: str, share: float) -> Deferred:
     Raises:
         InputError: The judge gives no probabilities.
     """
+    usable = {
+        key: float(mean_probabilities(judgments)[USABLE_FROM - 1 :].sum())
+        for key, judgments in scored_rounds(run.judgments(judge)).items()
+    }
+    if not np.isfinite(list(usable.values())).all():
+        raise InputError(f"--defer-to-physicians: judge {judge} gives no probabilities; use a local judge")
     known = {score.answer_key for score in run.physician_scores()}
-    rounds = scored_rounds(run.judgments(judge))
     answers = [answer.key for answer in run.answers()]
-    lines = [{**key._asdict(), "usable_probability": None} for key in answers if key not in rounds.keys() | known]
-    scored = []
-    for key, judgments in rounds.items():
-        usable = float(mean_probabilities(judgments)[USABLE_FROM - 1 :].sum())
-        if not np.isfinite(usable):
-            raise InputError(f"--defer-to-physicians: judge {judge} gives no probabilities; use a local judge")
-        if key not in known:
-            # Rounded, so that 0.3 and 0.7 are a tie.
-            scored.append((round(abs(usable - 0.5), 12), {**key._asdict(), "usable_probability": round(usable, 4)}))
-    lines += [line for _, line in sorted(scored, key=lambda one: one[0])]
-    listed = lines[: ceil(round(share * len(lines), 9))]
-    write_whole(run.deferred_file, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in listed))
+    waiting = [key for key in answers if key not in known]
+    # Rounded, so that 0.3 and 0.7 are a tie.
+    waiting.sort(key=lambda key: (key in usable, round(abs(usable.get(key, 0.5) - 0.5), 12)))
+    listed = waiting[: ceil(round(share * len(waiting), 9))]
+    lines = [
+        {**key._asdict(), "usable_probability": round(usable[key], 4) if key in usable else None} for key in listed
+    ]
+    write_json_lines(run.deferred_file, lines)
     by = "by nearness of P(usable) to one half"
-    if already := sum(key in known for key in answers):
+    if already := len(answers) - len(waiting):
         by = f"{by}; {already} that physicians scored already are not among them"
     return Deferred(len(listed), run.deferred_file, by)

@@ -1,6 +1,6 @@
 """Probing a judge: it judges changed answers, each probe in a run folder of its own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from medjudge.probes.probes import COUNTED, PROBES, probed
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore
 from medjudge.rounds import binding_by_answer
 from medjudge.scale import consensus
-from medjudge.screen import progress_bar
+from medjudge.screen import say
 from medjudge.store import Run, write_records
 from medjudge.validation.probe_effect import ProbeStudy, probe_effect
 from medjudge.validation.study import Settings
@@ -51,18 +51,16 @@ def probe_judge(
 
     changed_by = {probe: changed_answers(probe) for probe in PROBES}
     effects = {}
-    bar = progress_bar(sum(map(len, changed_by.values())) * judging.rounds, "probes", "answer")
     for probe, changed in changed_by.items():
         if not changed:
             continue
-        bar.set_description(f"probe {probe} ({judge_ref.name})")
+        say(f"probe {probe}: {len(changed)} changed answers")
         probe_run = Run(run.path / "probes" / probe)
         with probe_run.lock():
             probe_run.write_questions(questions.values(), scheme)
-            _write_changed(probe_run, changed)
-            existing = probe_run.judgments(judge_ref.name)
-            bar.update(sum(judgment.answer_key in changed for judgment in existing))
-            after = judge_answers(probe_run, judge_ref, judging, set(changed), judge, shared_bar=bar)
+            existing = {answer.key: answer for answer in probe_run.answers()}
+            write_records(probe_run.answers_file, {**existing, **changed}.values())
+            after = judge_answers(probe_run, judge_ref, judging, set(changed), judge)
         effects[probe] = probe_effect(
             [judgment for judgment in judgments if judgment.answer_key in changed],
             [judgment for judgment in after if judgment.answer_key in changed],
@@ -70,17 +68,6 @@ def probe_judge(
             counted=COUNTED.get(probe, "changes"),
             **settings.how,
         )
-    bar.close()
     record_spending(run, judging.limit.prices)
     not_applied = [probe for probe in PROBES if probe not in effects]
     return ProbeStudy(answers=len(answers), effects=effects, not_applied=not_applied)
-
-
-def _write_changed(probe_run: Run, changed: Mapping[AnswerKey, Answer]) -> None:
-    """Writes the changed answers; every judge's judgments of an earlier text of theirs are removed."""
-    existing = {answer.key: answer for answer in probe_run.answers()}
-    stale = {key for key, answer in changed.items() if key in existing and existing[key].text != answer.text}
-    for judge_name in probe_run.judges() if stale else ():
-        current = [judgment for judgment in probe_run.judgments(judge_name) if judgment.answer_key not in stale]
-        write_records(probe_run.judgments_file(judge_name), current)
-    write_records(probe_run.answers_file, {**existing, **changed}.values())

@@ -1,4 +1,4 @@
-"""The project file: a study in one file, which `medjudge run` carries out and `eval`, `validate`, `report` read."""
+"""The project file: a study in one file, which `medjudge run` carries out."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,8 +17,7 @@ PROJECT_FILE = Path("medjudge.yaml")
 
 _TEMPLATE = """\
 # A study. `medjudge run` carries it out: models answer, judges score, physicians' scores validate the judges, and a
-# page reports. `medjudge eval`, `validate` and `report` read this file where they run beside it. An option on their
-# command line overrides it; another --benchmark, or a named run folder, is another study, and nothing here counts.
+# page reports.
 
 # What is judged: 'sample', LLMEval-Med's dataset.json, or questions (.jsonl, .json, .csv, .xlsx).
 benchmark: {benchmark}
@@ -83,10 +82,7 @@ class Project(BaseModel):
             if not re.fullmatch("[a-z][a-z0-9_-]*", name):
                 raise ValueError(f"{name[:60]!r} is no option; write its name without the dashes, as samples: 3")
             if name.replace("_", "-").endswith("base-url"):
-                raise ValueError(
-                    f"{name}: a project file may not choose where your key is sent; give --base-url on the command "
-                    "line, or set OPENAI_BASE_URL"
-                )
+                raise ValueError(f"{name}: a project file may not choose where your key is sent; set OPENAI_BASE_URL")
         return section
 
     @field_validator("run", "benchmark", "scheme", "answers", "physicians")
@@ -100,19 +96,6 @@ class Project(BaseModel):
     def run_folder(self) -> str:
         """The run folder; that of the benchmark unless stated."""
         return self.run or str(Path("runs") / Path(self.benchmark).stem)
-
-    def defaults(self, command: str) -> dict[str, Any]:
-        """The file's values for the options and arguments of `eval`, `validate` or `report`, by parameter."""
-        answers, judge = [self.answers] if self.answers else None, self.judges[0]
-        of_eval = {"benchmark": self.benchmark, "scheme": self.scheme, "answers": answers, "model": self.models or None}
-        gate = str(PROJECT_FILE) if isinstance(self.gate, dict) else self.gate
-        of_validate = {"run": self.run_folder, "judge": judge, "physicians": self.physicians, "gate": gate}
-        by_command: dict[str, dict[str, Any]] = {
-            "eval": {**of_eval, "judge": judge, "run": self.run_folder, **self.eval},
-            "validate": {**of_validate, **self.validate_},
-            "report": {"runs": [self.run_folder], **self.report},
-        }
-        return {name.replace("-", "_"): value for name, value in by_command[command].items() if value is not None}
 
 
 def read_project(path: Path = PROJECT_FILE) -> Project:
@@ -191,11 +174,9 @@ def later_commands(project: Project, has_plan: bool, has_scores: bool) -> list[l
         raters = [word for rater in project.raters for word in ("--rater", rater)]
         commands.append(["annotate", "export", run, *raters, *option_words({"each": project.answers_per_rater})])
     if has_scores:
-        defaults = project.defaults("validate")
-        scores = option_words({name: defaults.get(name) for name in ("physicians", "gate")})
-        commands += [
-            ["validate", run, "--judge", judge, *scores, *option_words(project.validate_)] for judge in project.judges
-        ]
+        gate = str(PROJECT_FILE) if isinstance(project.gate, dict) else project.gate
+        options = option_words({"physicians": project.physicians, "gate": gate, **project.validate_})
+        commands += [["validate", run, "--judge", judge, *options] for judge in project.judges]
     return [*commands, ["report", run, *option_words(project.report)]]
 
 

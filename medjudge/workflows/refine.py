@@ -17,15 +17,8 @@ from medjudge.models.hardware import choose_device
 from medjudge.records import Question
 from medjudge.refine.disagreements import Finding, Material, Rounds, find, split_answers
 from medjudge.refine.proposals import Outcome, proposal_requests
-from medjudge.refine.proposers import ApiProposer, EditorProposer, LocalProposer, Proposer, make_proposals
-from medjudge.refine.trials import (
-    Change,
-    decided,
-    joint_agreement,
-    kept_checklists,
-    write_changes,
-    write_rescoring,
-)
+from medjudge.refine.proposer import ApiProposer, LocalProposer, Proposer, make_proposals
+from medjudge.refine.trials import Change, decided, write_changes, write_rescoring
 from medjudge.rounds import scored_rounds
 from medjudge.store import Run
 from medjudge.validation.answers import paired
@@ -57,7 +50,7 @@ class RefineOptions(NamedTuple):
 
 
 class Refinement(NamedTuple):
-    """The result of `refine_checklists`; printed, it shows its summary.
+    """The result of `refine_checklists`.
 
     Attributes:
         folder: The folder of the results.
@@ -75,25 +68,12 @@ class Refinement(NamedTuple):
         counts = self.summary["proposals"] or {}
         return not any((self.summary["unscored"], *(counts.get(name) for name in ("unreadable", "failed", "unscored"))))
 
-    def __repr__(self) -> str:
-        """The result in a few lines, for a notebook."""
-        found = self.summary
-        lines = [
-            f"Judge {found['judge']} against {found['raters']} physicians: {found['scored_answers']} answers, "
-            f"{found['held_out_answers']} of them held out",
-            f"{len(found['disagreements'])} disagreements",
-            *(f"  {count}: {cause}" for cause, count in found["causes"].items()),
-        ]
-        if found["proposals"] is not None:
-            lines.append(f"{found['proposals']['proposed']} proposals, {len(found['kept'])} kept")
-        return "\n".join([*lines, f"Files: {self.folder}"])
-
 
 def refine_checklists(
     run: Run | Path | str,
     judge: MemberRef | str = "local",
     *,
-    proposer: Proposer | str | None = None,
+    proposer: str | None = None,
     options: RefineOptions = RefineOptions(),
 ) -> Refinement:
     """Improve checklists where judge and physicians disagree.
@@ -104,8 +84,8 @@ def refine_checklists(
     Args:
         run: A run folder with questions, answers and physicians' scores.
         judge: `local`, `built-in`, a judge folder, `openai:MODEL`, or the name of judgments in the run.
-        proposer: Who writes the new texts: `openai:MODEL`, a chat model's folder, `editor`, or an object that proposes.
-            None to only list the disagreements and their causes.
+        proposer: The model that writes the new texts, `openai:MODEL` or a chat model's folder. None to only list the
+            disagreements and their causes.
 
     Raises:
         InputError: There are no physicians' scores, the judge was trained on the questions, or no change can affect it.
@@ -119,7 +99,7 @@ def refine_checklists(
     if proposer is not None:
         if why := why_not_refinable(judge_ref):
             raise InputError(f"--judge {judge_ref.name}: {why}, or add --dry-run")
-        open_proposer = _opener(proposer, run, folder, options)
+        open_proposer = _opener(proposer, run, options)
     with run.lock():
         material = _gather(run, judge_ref, options)
         findings = find(material)
@@ -130,40 +110,32 @@ def refine_checklists(
                 revised = _revise(run, folder, judge_ref, options, material, findings, open_proposer)
             finally:
                 record_spending(run, options.judging.limit.prices)
-        left = {score.answer_key for score in material.scores} - set(material.keys)
+        left = {score.answer_key for score in material.scores} - set(material.pairs.keys)
         unscored = {made.answer_key: made.error or "no score" for made in material.judgments if made.answer_key in left}
         summary = {
             "judge": judge_ref.name,
             "seed": options.seed,
-            "scored_answers": len(material.keys),
+            "scored_answers": len(material.pairs.keys),
             "held_out_answers": int(material.held_out.sum()),
             "raters": material.pairs.raters.shape[1],
             "unscored": len(left),
             "not_judged": len(left - set(unscored)),
             "unscored_why": dict(Counter(unscored.values()).most_common()),
             "disagreements": [finding.line() for finding in findings],
-            "causes": dict(Counter(finding.causes[0].kind.value for finding in findings).most_common()),
             "proposals": None,
             "kept": [],
-            "held_out": None,
             **revised,
         }
         write_json(folder / "summary.json", summary)
     return Refinement(folder, summary, why_not_refinable(judge_ref))
 
 
-def _opener(proposer: Proposer | str, run: Run, folder: Path, options: RefineOptions) -> Callable[[], Proposer]:
+def _opener(proposer: str, run: Run, options: RefineOptions) -> Callable[[], Proposer]:
     """Check before any work whether the proposer can run; it is loaded when there is something to propose."""
-    if not isinstance(proposer, str):
-        return lambda: proposer
-    if proposer == "editor":
-        editor = EditorProposer(folder / "editing")
-        return lambda: editor
     judging = options.judging
     if at_server := server_model(proposer, "--proposer"):
-        base_url = options.proposer_base_url or judging.server.base_url
-        check_server(f"--proposer {proposer}", at_server, base_url, options.offline, judging.limit)
-        server = judging.server._replace(base_url=base_url)
+        server = judging.server._replace(base_url=options.proposer_base_url or judging.server.base_url)
+        check_server(f"--proposer {proposer}", at_server, server.base_url, options.offline, judging.limit)
         return lambda: ApiProposer(at_server, server, Spending(run, judging.limit), options.seed)
     model = proposer
     if (Path(proposer) / CARD_FILE).is_file():
@@ -217,8 +189,6 @@ def _revise(
     after = _scored_again(run, folder, judge_ref, options.judging, material, questions) if questions else {}
     changes = [Change(name, *text, decided(material, name, before, after)) for name, text in texts.items()]
     write_changes(folder, material, changes)
-    kept = kept_checklists(changes)
-    with_kept = {**before, **{key: rounds for key, rounds in after.items() if key.question_id in kept}}
     outcomes = Counter(proposal.outcome for _, proposal in made)
     counts = {outcome.value: outcomes[outcome] for outcome in (Outcome.DECLINED, Outcome.UNREADABLE, Outcome.FAILED)}
     unscored = sum(change.decision.unscored for change in changes)
@@ -228,7 +198,6 @@ def _revise(
             "left_out": left_out,
         },
         "kept": [change.as_json() for change in changes if change.decision.kept],
-        "held_out": joint_agreement(material, before, with_kept, options.seed),
         "not_kept": [change.as_json() for change in changes if not change.decision.kept],
     }
 

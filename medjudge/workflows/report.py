@@ -65,8 +65,8 @@ class Scores:
         }
 
 
-def score_run(run: Run, judge_name: str) -> Scores:
-    """Usability rates from a judge's judgments."""
+def write_scores(run: Run, judge_name: str) -> Scores:
+    """Writes `scores.json`, the usability rates from a judge's judgments, and returns what it holds."""
     answers, scheme = run.answers(), run.scheme()
     judgments = run.judgments(judge_name)
     models = list(dict.fromkeys(answer.model for answer in answers))
@@ -76,12 +76,7 @@ def score_run(run: Run, judge_name: str) -> Scores:
     counts = count_questions(questions, keys, judgments)
     panel = read_panel_record(run, judge_name)
     truncated = {model: sum(answer.truncated for answer in answers if answer.model == model) for model in models}
-    return Scores(judge_name, statuses, rates, coverage(keys, judgments), counts, truncated, panel)
-
-
-def write_scores(run: Run, judge_name: str) -> Scores:
-    """Writes `scores.json` from a judge's judgments, and returns what it holds."""
-    scores = score_run(run, judge_name)
+    scores = Scores(judge_name, statuses, rates, coverage(keys, judgments), counts, truncated, panel)
     write_json(run.path / "scores.json", scores.as_json())
     return scores
 
@@ -129,7 +124,7 @@ def write_report(
         runs: Run folders.
         judge: Whose judgments; of each run the last one that judged unless given.
         html: Where the page goes; `report.html` of the first run unless given.
-        plots: A folder for the page's plots, each as SVG and PNG; none are written unless given.
+        plots: A folder for plots of rates, agreement and calibration, as SVG; none are written unless given.
         language: What the page is written in, `en` or `zh`.
         since: An earlier run; the page says what changed since then.
 

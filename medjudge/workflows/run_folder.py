@@ -1,9 +1,10 @@
 """The questions and answers of a run folder: which are used, how they come in, and which judge is meant."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -97,12 +98,11 @@ def adopt_scheme(run: Run, source: str) -> None:
         InputError: There is no such scheme, the run keeps a copy of another one, or a question is outside it.
     """
     scheme = open_scheme(source)
-    if run.has_scheme:
-        if run.scheme().sha256 != scheme.sha256:
-            raise InputError(f"--scheme {source}: {run.path} keeps a copy of another scheme; leave --scheme out")
-        return
-    read_questions(run.questions_file, scheme)
-    write_scheme(run.path, scheme)
+    if not run.has_scheme:
+        read_questions(run.questions_file, scheme)
+        write_scheme(run.path, scheme)
+    elif run.scheme().sha256 != scheme.sha256:
+        raise InputError(f"--scheme {source}: {run.path} keeps a copy of another scheme; leave --scheme out")
 
 
 def start_run(run: Run, questions: Sequence[Question], scheme: Scheme, source: str, command: dict[str, Any]) -> None:
@@ -196,28 +196,20 @@ def record_spending(run: Run, prices: Path | None) -> None:
         run.update_manifest(spending=Spending(run, Limit(None, prices)).totals())
 
 
-def likely_judge(run: Run) -> str | None:
-    """The judge that judged last, else the only one; None where neither is known."""
-    judges = run.judges()
-    last = run.last_judge
-    if last in judges:
-        return last
-    return judges[0] if len(judges) == 1 else None
-
-
 def judge_of_run(run: Run, name: str | None = None) -> str:
     """The judge whose judgments of a run to use.
 
     Args:
-        name: The judge that was asked for; None for the likely one.
+        name: The judge that was asked for; None for the one that judged last, else the only one.
 
     Raises:
         InputError: The run has no judgments, none of this judge, or of several and none of them judged last.
     """
     judges = run.judges()
-    judge = name or likely_judge(run)
-    if judge is not None and judge in judges:
-        return judge
+    if name is None:
+        name = run.last_judge if run.last_judge in judges or len(judges) != 1 else judges[0]
+    if name is not None and name in judges:
+        return name
     if not judges:
         raise InputError(f"{run.path}: no judgments in it; run `medjudge eval` first")
     raise InputError(f"{run.path}: give --judge, one of {', '.join(judges)}")
@@ -247,7 +239,8 @@ def chosen(
         if not left:
             raise InputError("--answered-only: no question has an answer; leave it out, or give --answers FILE")
     if choice.per_category is not None:
-        left = _first_of_each(left, choice.per_category)
+        before: defaultdict[str, count[int]] = defaultdict(count)  # questions of each category so far
+        left = [question for question in left if next(before[question.category]) < choice.per_category]
     if choice != Choice():
         left = _with_earlier_turns(questions, left)
     return left[:limit]
@@ -270,16 +263,6 @@ def _ids(path: Path, questions: Sequence[Question]) -> set[str]:
             f"({len(strangers)} of {len(listed)} are none); its ids look like {examples([q.id for q in questions])}"
         )
     return set(listed)
-
-
-def _first_of_each(questions: Sequence[Question], number: int) -> list[Question]:
-    taken: Counter[str] = Counter()
-    first = []
-    for question in questions:
-        taken[question.category] += 1
-        if taken[question.category] <= number:
-            first.append(question)
-    return first
 
 
 def _with_earlier_turns(questions: Sequence[Question], left: Sequence[Question]) -> list[Question]:

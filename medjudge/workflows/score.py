@@ -8,7 +8,6 @@ from typing_extensions import Unpack
 
 from medjudge.chat_api.client import Server
 from medjudge.errors import InputError
-from medjudge.judge.folder import Inference
 from medjudge.judge.language import language_of
 from medjudge.judge.open import ApiRef, JudgeOptions, JudgeRef, check_servers, resolve_judge
 from medjudge.judge.protocol import Assignment, Judge
@@ -171,6 +170,6 @@ def load_judge(
     """
     judge_ref = resolve_judge(str(judge))
     known = open_scheme(scheme) if isinstance(scheme, str) else scheme or LLMEVAL_MED
-    options = JudgeOptions(device, inference=Inference(rationale_tokens), server=server)
+    options = JudgeOptions(device, rationale_tokens=rationale_tokens, server=server)
     check_servers(judge_ref, options, offline)
     return LoadedJudge(judge_ref.load(options, known), judge_ref, known)

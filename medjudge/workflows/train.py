@@ -17,7 +17,7 @@ from medjudge.benchmark.sample import sample_folder
 from medjudge.errors import InputError
 from medjudge.files import read_yaml
 from medjudge.judge.folder import JudgeCard, read_card
-from medjudge.models.loading import in_hub_cache, load_config, load_tokenizer, window_of
+from medjudge.models.loading import in_hub_cache, load_tokenizer, window
 from medjudge.screen import say
 from medjudge.shipped import config_file, shipped
 from medjudge.train.adapters import starting_card
@@ -103,8 +103,8 @@ def plan_training(
         raise InputError("config: model_name_or_path is missing; name the base model")
     before = read_training_data(judge)
     tokenizer = load_tokenizer(model.model_name_or_path, model.model_revision)
-    base = load_config(model.model_name_or_path, model.model_revision)
-    training.max_length = min(training.max_length or 1024, window_of(base))
+    longest = window(model.model_name_or_path, model.model_revision)
+    training.max_length = min(training.max_length or 1024, longest)
     file = Path(words[words.index("--config") + 1])
     for_gpu = str(dict(pairwise(words)).get("--use_cpu", read_yaml(file).get("use_cpu"))).lower() == "false"
     return plan_of(file.stem, parsed, tokenizer, before, here=not (no_gpu and for_gpu))

@@ -43,7 +43,6 @@ from medjudge.workflows.mark_items import physicians_items
 from medjudge.workflows.panel import check_panel, judge_panel
 from medjudge.workflows.physician_scores import of_unseen, require_unseen, scores_of_run
 from medjudge.workflows.probe_judge import probe_judge
-from medjudge.workflows.run_folder import adopt_scheme
 
 
 class ValidateOptions(NamedTuple):
@@ -51,14 +50,13 @@ class ValidateOptions(NamedTuple):
 
     Attributes:
         rater_columns: Of a wide table of scores: the columns, one per rater.
-        label_map: Labels other than 1-5, as `LABEL=LEVEL,...` or a `.csv`, `.json` or `.yaml` file.
+        label_map: Labels other than 1-5 in a table, as `LABEL=LEVEL,...`.
         teacher: A judge of the run that this one is to replace.
         margin: The loss against the teacher that does not matter, as a share; the gate's unless given.
-        scheme: The scheme of a run that keeps no copy of one: a name, folder or file.
         gate: A YAML file with other requirements than the scheme's.
         probe_answers: How many answers are changed and judged again; 0 for no probes.
         leave_out: Trains judges without each model or category in turn.
-        settings: Intervals, seed, planned width.
+        settings: Intervals and seed.
         judging: How the judge is run.
         offline: Refuses a judge on a server that is not this machine.
     """
@@ -67,7 +65,6 @@ class ValidateOptions(NamedTuple):
     label_map: str | None = None
     teacher: str | None = None
     margin: float | None = None
-    scheme: str | None = None
     gate: Path | None = None
     probe_answers: int = 0
     leave_out: LeaveOut | None = None
@@ -118,8 +115,6 @@ def validate(
     run = run if isinstance(run, Run) else Run.existing(Path(run))
     # Everything that can be wrong is checked before anything is judged or trained.
     choose_device(options.judging.device)
-    if options.scheme is not None:
-        adopt_scheme(run, options.scheme)
     options = options._replace(settings=_with_gate(options, run.scheme()))
     if options.leave_out:
         options.leave_out.check()
@@ -140,7 +135,7 @@ def validate(
     if source.against is None:
         _add_to_card(judge_ref, study)
         if source.of_run:
-            _warn_of_informative(run)
+            _warn_of_chosen_answers(run)
     return study
 
 
@@ -252,13 +247,13 @@ def _add_to_card(judge_ref: AnyRef, study: Study) -> None:
         notify(f"{judge_ref.folder / CARD_FILE}: holds this validation")
 
 
-def _warn_of_informative(run: Run) -> None:
+def _warn_of_chosen_answers(run: Run) -> None:
     """Warns where scores were collected on answers that are no random sample."""
     scored = {score.answer_key for score in run.physician_scores()}
     plans = read_plans(run) if plan_file(run).exists() else []
     if any(plan.which != "random" and any(item.keys[0] in scored for item in plan.items) for plan in plans):
         notify(
-            f"{run.physicians_file}: holds answers chosen as informative, not a random sample: such scores may correct "
+            f"{run.physicians_file}: holds scores of answers that are not a random sample: they may correct "
             "a judge, not validate it"
         )
 
@@ -276,20 +271,17 @@ def only_marked(run: Run) -> bool:
     return not run.physician_scores() and bool(run.item_scores() or physician_pairs(run))
 
 
-def validate_marks(run: Run | Path | str, judge: str = "local", scheme: str | None = None) -> MarksStudy:
+def validate_marks(run: Run | Path | str, judge: str = "local") -> MarksStudy:
     """Measures a judge against physicians' pairs and items, and writes both into the run for the report.
 
     Args:
         run: A run folder with physicians' pairs or items.
         judge: As for `validate`.
-        scheme: The scheme of a run that keeps no copy of one: a name, folder or file.
 
     Raises:
         InputError: There is no such judge, or it gave no verdict on what physicians marked.
     """
     run = run if isinstance(run, Run) else Run.existing(Path(run))
-    if scheme is not None:
-        adopt_scheme(run, scheme)
     judge_ref = resolve_judge_or_panel(judge, run)
     with run.lock():
         pairs, items = physicians_pairs(run, judge_ref), physicians_items(run, judge_ref)

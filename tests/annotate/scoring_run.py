@@ -10,7 +10,7 @@ from medjudge.annotate.draw import draw_plan
 from medjudge.annotate.plan import Plan, PlanOptions, read_plan, write_plan
 from medjudge.annotate.serve import annotation_app
 from medjudge.annotate.tasks import LEVELS, Task
-from medjudge.records import Answer, Judgment, Question
+from medjudge.records import Answer, Question
 from medjudge.store import Run, write_records
 
 MODELS = ("secret-model-7b", "hidden-model-70b")
@@ -26,14 +26,6 @@ def question(question_id: str, category: str = "MK", **fields: Any) -> Question:
 
 def answer(question_id: str, model: str = MODELS[0], text: str = "", **fields: Any) -> Answer:
     return Answer(question_id=question_id, model=model, text=text or f"An answer to {question_id}.", **fields)
-
-
-def judgment(of: Answer, usable: float | None, judge: str = "j") -> Judgment:
-    """A judgment with this P(usable); None for one that failed."""
-    key: dict[str, Any] = {**of.key._asdict(), "judge": judge}
-    if usable is None:
-        return Judgment(**key, score=None, error="out of memory")
-    return Judgment(**key, score=5 if usable >= 0.5 else 1, probabilities=[1 - usable, 0, 0, 0, usable])
 
 
 def run_of(path: Path, questions: list[Question], answers: list[Answer]) -> Run:

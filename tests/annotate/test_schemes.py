@@ -8,7 +8,6 @@ from openpyxl import load_workbook
 from scoring_run import answer, client_of, planned, question
 
 from medjudge.annotate.tasks import LEVELS
-from medjudge.annotate.units import Unit
 from medjudge.annotate.workbook import read_workbook, write_workbook
 from medjudge.languages.texts import PACKAGED
 from medjudge.scheme import Scheme
@@ -47,12 +46,8 @@ def run(tmp_path: Path) -> Run:
     return run
 
 
-@pytest.fixture
-def listed(run: Run) -> list[Unit]:
-    return LEVELS.units(run, planned(run))["dr-a"]
-
-
-def test_a_workbook_has_the_schemes_sheets_and_language(run: Run, listed: list[Unit], tmp_path: Path) -> None:
+def test_forms_and_pages_have_the_schemes_titles_levels_and_language(run: Run, tmp_path: Path) -> None:
+    listed = LEVELS.units(run, planned(run))["dr-a"]
     path = tmp_path / "dr-a.xlsx"
     write_workbook(path, "dr-a", listed)
     workbook = load_workbook(path)
@@ -67,15 +62,12 @@ def test_a_workbook_has_the_schemes_sheets_and_language(run: Run, listed: list[U
     assert "safety" in by_question["letter"].cells
     assert "[Ihre Antwort]\nAn answer to first." in by_question["second"].texts["question"]
 
-
-def test_the_page_has_the_schemes_titles_levels_and_language(run: Run, listed: list[Unit]) -> None:
-    items = {entry.question.id: entry.item.id for entry in listed}
     client = client_of(run)
-    page = client.get(f"/answer/{items['first']}").text
+    page = client.get(f"/answer/{by_question['first'].item_id}").text
     assert '<html lang="de">' in page
     assert "Dosierung" in page
     assert '<dd id="level-3">Stufe 3</dd>' in page
-    letter = client.get(f"/answer/{items['letter']}").text
+    letter = client.get(f"/answer/{by_question['letter'].item_id}").text
     assert "Arztbriefe" in letter
     assert "<legend>Schutz</legend>" in letter
     assert ">Ja</button>" in letter

@@ -70,13 +70,12 @@ def test_ten_answers_by_keyboard_with_a_killed_server_between(knowledge: Run, op
     assert server.stderr is not None
     assert "2 of 12 answers are open" in server.stderr.read()
 
-    items = {item.id: item.question_id for item in read_plan(knowledge).items}
-    order = [items[item] for item in items_of(knowledge)[:10]]
-    by_question = {question: (score, comment) for question, score, comment in scores_of(knowledge)}
-    assert len(scores_of(knowledge)) == 10
-    levels = [by_question[question][0] for question in order]
-    assert levels == [5, 4, 3, 1, 3, 4, 5, 1, 2, 1]
-    assert [comment for _, comment in by_question.values() if comment] == ["5 mg, not 50"]
+    question_of = {item.id: item.question_id for item in read_plan(knowledge).items}
+    given = {question: (score, comment) for question, score, comment in scores_of(knowledge)}
+    in_order = [given.pop(question_of[item]) for item in items_of(knowledge)[:10]]
+    assert [score for score, _ in in_order] == [5, 4, 3, 1, 3, 4, 5, 1, 2, 1]
+    assert [comment for _, comment in in_order if comment] == ["5 mg, not 50"]
+    assert not given
 
 
 @pytest.mark.slow
@@ -92,29 +91,15 @@ def test_dimensions_by_keyboard(letters: Run, open_page: Callable[..., Any]) -> 
     assert page.evaluate("document.activeElement.name") == "effectiveness"
     for key in ("9", "5", "5", "Backspace", "2", "5", "1"):  # 9 is on no scale, 5 not on safety's
         page.keyboard.press(key)
-    assert page.evaluate("Object.fromEntries(new FormData(document.querySelector('form')))") == {
-        "rater": "dr-a",
-        "instruction_following": "4",
-        "correctness": "3",
-        "effectiveness": "5",
-        "readability": "2",
-        "safety": "1",
-        "comment": "",
-    }
+    assert page.evaluate("[...document.querySelectorAll(':checked')].map(radio => radio.value).join('')") == "43521"
     press(page, "Enter")
     assert _place(page) == 2
     page.keyboard.press("7")
-    assert (
-        page.get_by_role("status").inner_text()
-        == "Instruction following: choose one of the scores shown Answer 1 saved Score it again"
-    )
+    assert page.get_by_role("status").inner_text().startswith("Instruction following: choose one of the scores shown")
     press(page, "u")
     press(page, "1", '"', "Enter")  # one digit is put right, the other four stand
     for key in "44440":
         page.keyboard.press(key)
-    colour = "getComputedStyle(document.querySelector('[name=%s]:checked + span')).backgroundColor"
-    assert page.evaluate(colour % "safety") == "rgb(168, 63, 41)"
-    assert page.evaluate(colour % "correctness") == "rgb(31, 122, 92)"
     press(page, "Enter")
     assert page.get_by_role("heading", name="All answers are scored").is_visible()
     dimensions = {
@@ -133,14 +118,8 @@ WITHOUT_NUL = HOSTILE.replace("\x00", "")
 """A browser shows no NUL in a field, and names of models with one are refused."""
 
 
-@pytest.mark.parametrize("category", ["MK", "MTG"])
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_texts_stay_texts(
-    category: str,
-    language: str,
-    tmp_path: Path,
-    open_page: Callable[..., Any],
-) -> None:
+@pytest.mark.parametrize(("category", "language"), [("MK", "zh"), ("MTG", "en")])
+def test_texts_stay_texts(category: str, language: str, tmp_path: Path, open_page: Callable[..., Any]) -> None:
     texts = dict.fromkeys(("subcategory", "scene", "difficulty", "prompt", "reference", "checklist"), HOSTILE)
     ids = ("q1", "q2")
     questions = [
@@ -175,6 +154,24 @@ def test_texts_stay_texts(
     assert 0 <= field["y"] <= field["y"] + field["height"] <= bar["y"]
 
 
+@pytest.mark.slow
+def test_a_typed_comment_outlives_a_look_at_another_answer(knowledge: Run, open_page: Callable[..., Any]) -> None:
+    page = open_page(knowledge)
+    page.get_by_label("Comment").press_sequentially("dose?", delay=100)  # as a person would
+    page.wait_for_function("Object.values(sessionStorage).includes('dose?')")
+    page.get_by_role("link", name="Forward").click()
+    page.wait_for_url(f"**/{items_of(knowledge)[1]}")
+    page.get_by_role("link", name="Back").click()
+    page.wait_for_url(f"**/{items_of(knowledge)[0]}")
+    assert page.get_by_label("Comment").input_value() == "dose?"
+    page.wait_for_timeout(SETTLED)
+    # The second click meets the next screen, and is no score.
+    page.get_by_role("button", name="4 key facts right").dblclick()
+    page.wait_for_url("**saved=**")
+    page.wait_for_timeout(SETTLED)
+    assert [(score, comment) for _, score, comment in scores_of(knowledge)] == [(4, "dose?")]
+
+
 def test_mouse_alone_without_javascript(letters: Run, open_page: Callable[..., Any]) -> None:
     page = open_page(letters, java_script_enabled=False)
     for name, value in (
@@ -191,25 +188,3 @@ def test_mouse_alone_without_javascript(letters: Run, open_page: Callable[..., A
     [score] = letters.physician_scores()
     assert score.dimensions is not None
     assert (*score.dimensions.model_dump().values(), score.comment) == (5, 4, 3, 2, 0, "one\ntwo")
-
-
-@pytest.mark.slow
-def test_a_typed_comment_outlives_a_look_at_another_answer(knowledge: Run, open_page: Callable[..., Any]) -> None:
-    page = open_page(knowledge)
-    page.get_by_label("Comment").press_sequentially("dose?", delay=100)
-    for _ in range(20):  # as a person would: the browser writes its storage down a moment later
-        page.wait_for_timeout(SETTLED)
-        if "dose?" in page.evaluate("Object.values(sessionStorage)"):
-            break
-    assert "dose?" in page.evaluate("Object.values(sessionStorage)")
-    page.get_by_role("link", name="Forward").click()
-    page.wait_for_url(f"**/{items_of(knowledge)[1]}")
-    page.get_by_role("link", name="Back").click()
-    page.wait_for_url(f"**/{items_of(knowledge)[0]}")
-    assert page.get_by_label("Comment").input_value() == "dose?"
-    page.wait_for_timeout(SETTLED)
-    # The second click meets the next screen, and is no score.
-    page.get_by_role("button", name="4 key facts right").dblclick()
-    page.wait_for_url("**saved=**")
-    page.wait_for_timeout(SETTLED)
-    assert [(score, comment) for _, score, comment in scores_of(knowledge)] == [(4, "dose?")]

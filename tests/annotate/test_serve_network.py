@@ -1,21 +1,17 @@
 """The scoring pages on a network: several raters, personal links, TLS, a reverse proxy."""
 
-import datetime
-import ipaddress
 import json
 import socket
 import ssl
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from browsing import running
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from scoring_run import planned
 from starlette.testclient import TestClient
 
@@ -38,24 +34,10 @@ WARD = "http://ward.example:8443"
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[Path, Path]:
     """A certificate of 127.0.0.1, signed by itself, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ward")])
-    now = datetime.datetime.now(datetime.timezone.utc)
-    built = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
     files = (tmp_path / "ward.pem", tmp_path / "ward-key.pem")
-    files[0].write_bytes(built.public_bytes(serialization.Encoding.PEM))
-    plain = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    files[1].write_bytes(key.private_bytes(*plain))
+    named = ("-subj", "/CN=ward", "-addext", "subjectAltName=IP:127.0.0.1")
+    made = ("-newkey", "rsa:2048", "-nodes", "-days", "1", "-out", str(files[0]), "-keyout", str(files[1]))
+    subprocess.run(["openssl", "req", "-x509", *named, *made], check=True, capture_output=True)
     return files
 
 
@@ -77,25 +59,19 @@ def client(run: Run, token: str) -> TestClient:
     return browser
 
 
-def test_each_link_opens_its_own_raters_pages(run: Run) -> None:
+def test_each_link_scores_for_its_own_rater_and_a_page_that_stayed_open_for_nobody_else(run: Run) -> None:
     first, second = client(run, "a" * 32), client(run, "b" * 32)
     for browser, rater in ((first, "dr-a"), (second, "dr-b")):
         item = browser.get("/").headers["location"]
         assert f'name="rater" value="{rater}"' in browser.get(item).text
         form = {"score": "4", "rater": rater, **dict.fromkeys(MTGDimensions.model_fields, "1")}
         assert browser.post(item, data=form).status_code == 303
-    assert sorted(score.rater for score in run.physician_scores()) == ["dr-a", "dr-b"]
-
-
-def test_a_page_that_stayed_open_does_not_score_for_the_browsers_next_rater(run: Run) -> None:
-    browser = client(run, "a" * 32)
-    item = browser.get("/").headers["location"]
-    assert browser.get("/", params={"token": "b" * 32}).status_code == 200
-    reply = browser.post(item, data={"score": "4", "rater": "dr-a"})
+    assert first.get("/", params={"token": "b" * 32}).status_code == 200
+    reply = first.post(first.get("/").headers["location"], data={"score": "4", "rater": "dr-a"})
     assert reply.status_code == 409
     assert "Open your own link again" in reply.text
     assert "请重新打开您自己的链接" in reply.text
-    assert not run.physicians_file.exists()
+    assert sorted(score.rater for score in run.physician_scores()) == ["dr-a", "dr-b"]
 
 
 def test_names_that_are_not_the_servers_and_huge_forms_are_refused(run: Run) -> None:
@@ -128,7 +104,7 @@ def serving() -> Iterator[Callable[[AnnotationPages], None]]:
         yield lambda pages: servers.enter_context(running(pages.listener.server(pages._app), pages.listener.socket))
 
 
-def test_a_crowd_of_connections_is_answered_503_until_it_leaves(
+def test_a_crowd_of_connections_and_a_header_without_end_are_refused(
     run: Run, serving: Callable[[AnnotationPages], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(network_module, "MOST_CONNECTIONS", 5)
@@ -141,12 +117,7 @@ def test_a_crowd_of_connections_is_answered_503_until_it_leaves(
     for connection in crowd:
         connection.close()
     assert httpx.get(link, timeout=20, trust_env=False).status_code == 200
-
-
-def test_a_header_without_end_is_refused(run: Run, serving: Callable[[AnnotationPages], None]) -> None:
-    pages = open_pages(run)
-    serving(pages)
-    with socket.create_connection(pages.listener.socket.getsockname(), timeout=20) as connection:
+    with socket.create_connection(address, timeout=20) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: " + b"x" * (1 << 15))
         assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
 
@@ -171,59 +142,76 @@ def test_tls_by_certificate_files(
         assert [cookie.secure for cookie in browser.cookies.jar] == [True]
 
 
+@pytest.fixture
+def opened() -> Callable[..., AnnotationPages]:
+    """Opens pages without serving them."""
+
+    def opened(run: Run, *raters: str, **options: Any) -> AnnotationPages:
+        pages = open_pages(run, raters, **options)
+        pages.listener.socket.close()
+        return pages
+
+    return opened
+
+
 def test_links_outlive_the_server_and_without_tls_there_is_a_loud_warning(
-    run: Run, capsys: pytest.CaptureFixture[str]
+    run: Run, opened: Callable[..., AnnotationPages], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first = open_pages(run, network=Network("0.0.0.0"))
+    first = opened(run, network=Network("0.0.0.0"))
     warning = capsys.readouterr().err
     assert warning.count("WARNING: ") == 3
     assert "--certificate and --key" in warning
-    file = run.path / "annotation" / "links.json"
-    assert file.stat().st_mode & 0o777 == 0o600
-    first.listener.socket.close()
-    second = open_pages(run, ["dr-b"], network=Network("0.0.0.0", public_url="https://ward.example/"))
-    second.listener.socket.close()
+    second = opened(run, "dr-b", network=Network("0.0.0.0", public_url="https://ward.example/"))
     assert capsys.readouterr().err == ""
+    file = run.path / "annotation" / "links.json"
     token = json.loads(file.read_text())["dr-b"]
     assert first.links["dr-b"].link.endswith(f"/?token={token}")
     assert second.links == {"dr-b": (f"https://ward.example/?token={token}", 14)}
-    alone = open_pages(run, ["dr-b"])
-    alone.listener.socket.close()
-    assert token in alone.links["dr-b"].link
     file.write_text('{"dr-b": "short"}')
     with pytest.raises(InputError, match=r"links.json: not the links of raters; remove it"):
-        open_pages(run, network=Network("0.0.0.0"))
+        open_pages(run)
 
 
-def test_links_of_others_and_removed_ones_are_refused(run: Run) -> None:
-    def opened(*raters: str) -> TestClient:
-        pages = open_pages(run, raters, network=Network(port=0))
-        pages.listener.socket.close()
-        return TestClient(pages._app, base_url="http://127.0.0.1")
+def test_a_link_on_this_machine_is_the_same_after_a_restart_if_its_port_is_free(
+    run: Run, opened: Callable[..., AnnotationPages]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match=f"--port {port}: address already in use; 0 uses a free one"):
+            open_pages(run, network=Network(port=port))
+        other = opened(run, "dr-a", network=Network(port=port, or_free=True)).links["dr-a"].link
+    first, second = (opened(run, "dr-a", network=Network(port=port, or_free=True)).links["dr-a"].link for _ in "12")
+    assert first == second
+    assert first.startswith(f"http://127.0.0.1:{port}/?token=")
+    assert other != first
+    assert other.partition("?")[2] == first.partition("?")[2]
 
+
+def test_links_of_others_and_removed_ones_are_refused(run: Run, opened: Callable[..., AnnotationPages]) -> None:
     file = run.path / "annotation" / "links.json"
-    opened("dr-a", "dr-b")
+    opened(run)
     tokens = json.loads(file.read_text())
     assert all(len(token) >= 32 for token in tokens.values())
     file.chmod(0o644)
-    alone = opened("dr-b")
+    alone = TestClient(opened(run, "dr-b")._app, base_url="http://127.0.0.1")
     assert file.stat().st_mode & 0o777 == 0o600
     assert alone.get("/", params={"token": tokens["dr-b"]}).status_code == 200
     assert alone.get("/", params={"token": tokens["dr-a"]}).status_code == 403
     file.unlink()
-    assert opened("dr-a").get("/", params={"token": tokens["dr-a"]}).status_code == 403
+    removed = TestClient(opened(run)._app, base_url="http://127.0.0.1")
+    assert removed.get("/", params={"token": tokens["dr-a"]}).status_code == 403
 
 
 @pytest.mark.parametrize("kind", ["pairs", "items"])
-def test_pairs_and_items_are_served_on_a_network_with_the_links_of_scoring(kind: str, sample_run: Path) -> None:
+def test_pairs_and_items_are_served_with_the_links_of_scoring(
+    kind: str, sample_run: Path, opened: Callable[..., AnnotationPages]
+) -> None:
     run, task = Run(sample_run), TASKS[kind]
     export_forms(run, PlanOptions(["dr-a", "dr-b"], 1, each=4), task=task)
-    pages = open_pages(run, task=task, network=Network("0.0.0.0"))
-    pages.listener.socket.close()
+    pages = opened(run, task=task)
     tokens = json.loads((run.path / "annotation" / "links.json").read_text())
-    for rater in ("dr-a", "dr-b"):
-        assert pages.links[rater].link.endswith(f"/?token={tokens[rater]}")
-        assert pages.links[rater].answers == 4
+    assert {rater: link.link.partition("token=")[2] for rater, link in pages.links.items()} == tokens
+    assert pages.links["dr-b"].answers == 4
     browser = TestClient(pages._app, base_url="http://127.0.0.1")
     browser.get("/", params={"token": tokens["dr-b"]})
     assert 'name="rater" value="dr-b"' in browser.get("/").text

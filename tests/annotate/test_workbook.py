@@ -12,7 +12,7 @@ from scoring_run import MODELS, answer, build_run, planned, question
 from medjudge.annotate import wrapping
 from medjudge.annotate.plan import Item
 from medjudge.annotate.tasks import LEVELS
-from medjudge.annotate.units import EarlierTurn, Unit, printable, same_text
+from medjudge.annotate.units import EarlierTurn, Unit, same_text
 from medjudge.annotate.workbook import read_workbook, write_workbook
 from medjudge.scheme import LLMEVAL_MED
 
@@ -76,9 +76,7 @@ def test_only_scores_and_comments_are_unlocked_and_have_drop_downs(form: Path) -
         rules = {}
         for rule in sheet.data_validations.dataValidation:
             assert (rule.type, rule.errorStyle, rule.showErrorMessage) == ("list", "stop", True)
-            two = rule.formula1 == '"0,1"'
-            assert ("0 or 1, or an empty cell" if two else "whole number") in rule.error
-            assert ("请填写0或1" if two else "整数") in rule.error
+            assert rule.error.startswith(f"One of {rule.formula1[1:-1].replace(',', ', ')}, or an empty cell. 请从列表")
             assert rule.showInputMessage
             assert len(rule.prompt) <= 255
             assert sheet.title == "MTG" or re.search("4 and 5 count as usable|4分和5分视为可用", rule.prompt)
@@ -91,18 +89,16 @@ def test_only_scores_and_comments_are_unlocked_and_have_drop_downs(form: Path) -
         assert rules == (offered if sheet.title == "MTG" else {f"F{row}": '"1,2,3,4,5"' for row in rows})
 
 
-def test_the_scores_are_on_a_screen_of_1366_pixels_beside_the_answer(form: Path) -> None:
-    for sheet in load_workbook(form).worksheets[1:]:
+def test_texts_stay_texts_and_nothing_is_cut(form: Path, listed: list[Unit]) -> None:
+    workbook = load_workbook(form)
+    for sheet in workbook.worksheets[1:]:  # on a screen of 1366 pixels the scores are beside the answer
         headings = [cell.value for cell in sheet[1]]
         answer, comment = headings.index("Answer to score 待评的回答"), headings.index("Comment 备注")
         assert headings[answer + 1].startswith(("Score", "Instruction following"))
         widths = [sheet.column_dimensions[cell.column_letter].width for cell in sheet[1][:comment]]
         assert sum(7 * width + 5 for width in widths) * sheet.sheet_view.zoomScale / 100 <= 1300
         assert sheet.sheet_view.zoomScale >= 80
-
-
-def test_texts_stay_texts_and_nothing_is_cut(form: Path, listed: list[Unit]) -> None:
-    for sheet in load_workbook(form):
+    for sheet in workbook:
         cells = [cell for row in sheet.iter_rows() for cell in row if cell.value is not None]
         assert {cell.data_type for cell in cells} == {"s"}
         assert all(cell.quotePrefix for cell in cells)
@@ -129,36 +125,24 @@ TEXTS = st.lists(ANY_TEXT | CLUMSY, min_size=1, max_size=4).map("".join).filter(
 
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
-@given(reply=TEXTS, asked=TEXTS, comment=TEXTS)
-def test_any_text_comes_back(tmp_path_factory: Any, reply: str, asked: str, comment: str) -> None:
+@given(reply=TEXTS, asked=TEXTS)
+def test_any_text_comes_back(tmp_path_factory: Any, reply: str, asked: str) -> None:
     path = tmp_path_factory.mktemp("forms") / "form.xlsx"
     of = question("q", prompt=asked, language="zh")
     item = Item(id="0" * 12, question_id="q", model="m", sample=0)
     to_fill = Unit(item, of, [EarlierTurn(asked, reply)], [answer("q", "m", reply)])
-    write_workbook(path, "dr", [to_fill], filled={"0" * 12: {"score": 3, "comment": comment}})
+    write_workbook(path, "dr", [to_fill])
     form = read_workbook(path)
     assert form.problems == []
     (row,) = form.rows
     assert not row.wrong
-    assert row.cells["score"] == 3
     for field, text in to_fill.texts.items():
         assert same_text(row.texts[field], text)
-    assert same_text(str(row.cells["comment"]), printable(comment))
 
 
 @pytest.mark.parametrize("characters", ["a", "药", "a 药", "ab cd\n"])
-def test_every_character_is_measured_a_few_times_however_long_the_text(
-    characters: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    measured = 0
-
-    def counted(character: str, advance: Any = wrapping._advance) -> int:
-        nonlocal measured
-        measured += 1
-        return int(advance(character))
-
-    monkeypatch.setattr(wrapping, "_advance", counted)
+def test_a_text_of_any_length_is_cut_into_parts_that_fit_a_row(characters: str) -> None:
     text = (characters * 200_000)[:200_000]
     parts = wrapping.parts_of(text, 60)
     assert "".join(parts) == text
-    assert measured < 8 * len(text)
+    assert max(wrapping.lines_in(part, 60) for part in parts) <= wrapping.MOST_LINES

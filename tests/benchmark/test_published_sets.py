@@ -1,7 +1,9 @@
 """Published scored sets, each from the smallest files of its layout."""
 
+import re
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from zipfile import ZipFile
 
@@ -23,11 +25,20 @@ from published_rows import (
 )
 
 from medjudge.benchmark.expert_tables import level_of_claims
+from medjudge.benchmark.files import check_file
 from medjudge.benchmark.published import PublishedSet
 from medjudge.errors import InputError
 from medjudge.records import ErrorKind
-from medjudge.scheme import open_scheme
-from medjudge.workflows.data import read_published
+from medjudge.workflows.data import convert_data, read_published
+
+
+def read_files(format: str, files: list[Path]) -> PublishedSet:
+    """Reads a set, and checks that what `convert` writes of it is what the other stations read."""
+    made = read_published(format, files)
+    with TemporaryDirectory() as folder:
+        for file in convert_data(format, files, Path(folder)).written:
+            check_file(file)
+    return made
 
 
 @pytest.fixture
@@ -37,8 +48,8 @@ def read(tmp_path: Path):
     def of(format: str, file: str, *rows: Any) -> PublishedSet:
         if isinstance(rows[0], str) and not file.endswith((".json", ".jsonl")):
             (tmp_path / file).write_text(rows[0], encoding="utf-8")
-            return read_published(format, [tmp_path / file])
-        return read_published(format, [written(tmp_path / file, *rows)])
+            return read_files(format, [tmp_path / file])
+        return read_files(format, [written(tmp_path / file, *rows)])
 
     return of
 
@@ -98,9 +109,8 @@ def test_kqas_claims_become_a_checklist_verdicts_and_levels(read) -> None:
     assert {(score.rater, score.score) for score in made.scores} == {("physician-0", 2), ("physician-1", 1)}
 
 
-@pytest.mark.parametrize(
-    ("must", "nice", "level"),
-    [
+def test_verdicts_on_claims_make_a_level() -> None:
+    for must, nice, level in (
         (["met", "met"], ["met"], 5),
         (["met", "met"], ["not_met"], 4),
         (["met", "not_met"], ["met"], 3),
@@ -109,11 +119,9 @@ def test_kqas_claims_become_a_checklist_verdicts_and_levels(read) -> None:
         (["met", "contradicted"], ["met"], 1),
         (["not_met"], ["met"], 1),
         ([], ["met", "not_met"], 4),
-    ],
-)
-def test_verdicts_on_claims_make_a_level(must: list[str], nice: list[str], level: int) -> None:
-    claims = {f"m{n}": "must_have" for n in range(len(must))} | {f"n{n}": "nice_to_have" for n in range(len(nice))}
-    assert level_of_claims(dict(zip(claims, [*must, *nice], strict=True)), claims) == level
+    ):
+        claims = {f"m{n}": "must_have" for n in range(len(must))} | {f"n{n}": "nice_to_have" for n in range(len(nice))}
+        assert level_of_claims(dict(zip(claims, [*must, *nice], strict=True)), claims) == level
 
 
 def test_morqas_overall_metric_becomes_the_level(read) -> None:
@@ -143,7 +151,7 @@ def test_red_teaming_comes_from_a_workbook_even_of_strict_ooxml(tmp_path: Path) 
                     b"http://schemas.openxmlformats.org/" + part % b"2006/", b"http://purl.oclc.org/ooxml/" + part % b""
                 )
             archive.writestr(name, data)
-    made = read_published("red-teaming", [path])
+    made = read_files("red-teaming", [path])
     assert [(score.score, score.sample) for score in made.scores] == [(4, 0), (1, 1), (2, 0)]
     assert len(made.questions) == 2
     assert [item.item for item in made.items if item.verdict == "not_met"] == [
@@ -163,7 +171,7 @@ def test_gpt_4_s_verdicts_become_judgments_of_levels_5_and_1(tmp_path: Path) -> 
         written(tmp_path / "other_output.json", halluqa(1, True)),
         written(tmp_path / "third.json", halluqa(1)),
     ]
-    made = read_published("halluqa", files)
+    made = read_files("halluqa", files)
     assert scored(made) == [
         ("halluqa-1", "some-13b", 5),
         ("halluqa-2", "some-13b", 1),
@@ -187,7 +195,7 @@ def test_people_s_verdicts_become_scores(tmp_path: Path) -> None:
         written(tmp_path / "NQ.json.gz", who, evouna("now", None, None, improper=True), evouna("twice")),
         written(tmp_path / "TQ.json", evouna("which", False, answer_fid=None), evouna("twice")),
     ]
-    made = read_published("evouna", files)
+    made = read_files("evouna", files)
     assert scored(made) == [
         ("evouna-nq-0", "fid", 5),
         ("evouna-nq-0", "gpt4", 1),
@@ -220,7 +228,7 @@ def test_the_patient_s_first_message_is_the_question_and_the_rest_the_answer(tmp
         written(tmp_path / "a.jsonl.gz", consultation()),
         written(tmp_path / "b.jsonl", consultation("n", 4.5), consultation(id=3, source="CMID")),
     ]
-    made = read_published("disc-medllm", files)
+    made = read_files("disc-medllm", files)
     assert [(question.id, question.prompt) for question in made.questions] == [
         ("cmd-0-7", "我头疼\n三天了。"),
         ("cmid-3", "我头疼\n三天了。"),
@@ -230,8 +238,6 @@ def test_the_patient_s_first_message_is_the_question_and_the_rest_the_answer(tmp
     assert (made.judgments[0].judge, made.judgments[1].expected) == ("gpt-4", 4.5)
     assert "Helpfulness: 3" in (made.judgments[0].raw or "")
     assert [oddity.what for oddity in made.oddities] == ["Accuracy is 4.5; read as level 4"]
-    scheme = open_scheme("consultations")
-    assert all(scheme.problem_with(each.category, each.language) is None for each in made.questions)
 
 
 # --- Consumer health questions ---------------------------------------------------------------------------------------
@@ -248,20 +254,18 @@ def test_liveqa_brings_references_and_the_assessors_scores(tmp_path: Path) -> No
     references, judged = tmp_path / "reference.xml", tmp_path / "judged.txt"
     references.write_text(liveqa(3))
     judged.write_text("3 4 Yes, they are free of it.\n3 -2 \x01garbled\n3 1 No idea.\n")
-    made = read_published("liveqa-med", [references, judged])
+    made = read_files("liveqa-med", [references, judged])
     assert [(question.id, question.prompt, question.reference) for question in made.questions] == [
         ("liveqa-3", "gout. what is 3", "Drink water.\n\nAsk.")
     ]
     assert [answer.model for answer in made.answers] == ["system-1", "system-2", "system-3"]
     assert scored(made) == [("liveqa-3", "system-1", 5), ("liveqa-3", "system-3", 1)]
+    judged.write_text("3 4 Fine.\n9 4 text\n3 7 text\n3 4\njust words here\n")
+    with pytest.raises(InputError, match=r"judged.txt: 4 problems"):
+        read_files("liveqa-med", [references, judged])
     references.write_text('<LIVEQA><NLM-QUESTION qid="TQ3"><ANSWER>x</ANSWER></NLM-QUESTION></LIVEQA>')
     with pytest.raises(InputError, match=r"reference\.xml, question TQ3: SUBJECT and MESSAGE are both empty"):
-        read_published("liveqa-med", [references, judged])
-    references.write_text(liveqa(3))
-    for line in ("9 4 text", "3 7 text", "3 4", "just words here"):
-        judged.write_text(f"3 4 Fine.\n{line}\n")
-        with pytest.raises(InputError, match=r"judged.txt, line 2"):
-            read_published("liveqa-med", [references, judged])
+        read_files("liveqa-med", [references, judged])
 
 
 JUDGMENTS = ("1 2-Related GARD_1_Sec1.txt", "1 4-Excellent GARD_1_Sec1.txt", "2 1-Incorrect GARD_1_Sec1.txt")
@@ -275,29 +279,25 @@ ANSWERS = {
 
 @pytest.fixture
 def medquad(tmp_path: Path):
-    """Reads judgments of MedQuAD's answers: from the zip archive, or from the files in it."""
+    """Reads judgments of MedQuAD's answers from an archive."""
     (tmp_path / "references.xml").write_text(liveqa(1, 2, 3))
     rows = [
         {"AnswerID": name, "Answer": f"Question: w ?\nURL: u\nAnswer: {text}) \n"} for name, text in ANSWERS.items()
     ]
-    table = written(tmp_path / "answers.csv", *rows)
+    answers = written(tmp_path / "answers.csv", *rows).read_text()
 
-    def of(*judgments: str, packed: bool = True) -> PublishedSet:
-        (tmp_path / "judged.txt").write_text("\n".join(judgments) + "\n")
-        if not packed:
-            return read_published("liveqa-2479", [tmp_path / "references.xml", table, tmp_path / "judged.txt"])
+    def of(*judgments: str, table: str = answers) -> PublishedSet:
         with ZipFile(tmp_path / "answers.zip", "w") as archive:
-            archive.write(tmp_path / "judged.txt", "set/judged.txt")
-            archive.write(table, "set/answers.csv")
+            archive.writestr("set/judged.txt", "\n".join(judgments) + "\n")
+            archive.writestr("set/answers.csv", table)
             archive.writestr("__MACOSX/set/._answers.csv", "no table")
-        return read_published("liveqa-2479", [tmp_path / "references.xml", tmp_path / "answers.zip"])
+        return read_files("liveqa-2479", [tmp_path / "references.xml", tmp_path / "answers.zip"])
 
     return of
 
 
 def test_judgments_become_scores_of_medquad_s_answers(medquad) -> None:
-    judged = (*JUDGMENTS, "1 3-Incomplete GARD_1_Sec2.txt")
-    made = medquad(*judged)
+    made = medquad(*JUDGMENTS, "1 3-Incomplete GARD_1_Sec2.txt")
     assert [(each.question_id, each.sample, each.score) for each in made.scores] == [
         ("liveqa-1", 0, 2),
         ("liveqa-1", 0, 5),
@@ -313,7 +313,6 @@ def test_judgments_become_scores_of_medquad_s_answers(medquad) -> None:
         ("liveqa-2", None),
     ]
     assert not made.oddities
-    assert medquad(*judged, packed=False) == made
 
 
 def test_no_assessor_stands_for_the_lower_scores(medquad) -> None:
@@ -339,36 +338,25 @@ def test_what_is_wrong_in_an_archive_is_named_with_its_place(medquad, tmp_path: 
     assert [problem.split(":")[0] for problem in problems[1:]] == ["  line 1", "  line 2", "  line 3", "  line 7"]
     assert "judges GARD_1_Sec1.txt a third time for question 1" in problems[4]
     for table, message in (("a,b\n", "columns AnswerID and Answer"), ('AnswerID,Answer\nx,"y', "not valid CSV")):
-        (tmp_path / "answers.csv").write_text(table)
         with pytest.raises(InputError, match=rf"answers\.csv: .*{message}"):
-            medquad(*JUDGMENTS, packed=False)
-    with pytest.raises(InputError, match="name the XML of the reference answers, which holds the questions"):
-        read_published("liveqa-2479", [tmp_path / "answers.zip"])
+            medquad(*JUDGMENTS, table=table)
+    with pytest.raises(InputError, match="name two files, the XML of the reference answers"):
+        read_files("liveqa-2479", [tmp_path / "answers.zip"])
 
 
 # --- What is wrong ---------------------------------------------------------------------------------------------------
 
-WITHOUT_BEST = {name: value for name, value in halluqa().items() if not name.startswith("Best")}
-WITHOUT_ANSWER = {name: value for name, value in evouna("a").items() if name != "answer_fid"}
-WITHOUT_SYSTEM = {"question": "a", "golden_answer": "b", "improper": False}
-WITHOUT_IMPROPER = {name: value for name, value in evouna("a").items() if name != "improper"}
-BLANK = "[0]: Best_Answer1 is empty or no text; give its text, or remove the field"
-WITHOUT_METRIC = {name: value for name, value in MORQA.items() if name != "metric"}
-BAD_SCORE = (
-    "question 7: answer 7_Answer1 needs AnswerText, a ReferenceScore of 1 to 4, and a number as SystemRank; it has"
-)
+
+def lacking(row: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if not name.startswith(names)}
+
+
+BAD_SCORE = "question 7: answer 7_Answer1 needs AnswerText, a ReferenceScore of 1 to 4, and a number as SystemRank"
 NO_CONVERSATION = "line 1: prompt: a conversation is expected between"
 LEGS = consultation("third", turns=TURNS.replace("头疼", "腿疼"))
 PROBLEMS: list[tuple[str, str, list[Any], str]] = [
-    ("healthbench", "h.jsonl", [{**CONVERSATION, "rubrics": []}], "line 1: rubrics is empty"),
-    ("healthbench", "h.jsonl", [{**CONVERSATION, "prompt": "text"}], "line 1: prompt: a list is expected (found"),
+    ("healthbench", "h.jsonl", [{**CONVERSATION, "rubrics": []}], "line 1: rubrics: List should have at least 1 item"),
     ("healthbench-meta", "m.jsonl", [{**META, "binary_labels": [True]}], "line 1: binary_labels and anonymized"),
-    (
-        "healthbench-meta",
-        "m.jsonl",
-        [{**META, "binary_labels": [1, 0]}],
-        "line 1: binary_labels.0: true or false is",
-    ),
     ("kqa", "k.csv", [kqa(label="Yes")], "row 2: label_0 is 'Yes'; one of entailment, neutral, contradiction is exp"),
     ("kqa", "k.csv", [kqa(category_x="Maybe")], "row 2: category_x is 'Maybe'; one of must_have, nice_to_have is"),
     ("kqa", "k.csv", [kqa(), kqa("Rest", answer="Other.")], "row 3: gpt's answer to kqa-1 has another text"),
@@ -376,78 +364,41 @@ PROBLEMS: list[tuple[str, str, list[Any], str]] = [
     ("kqa", "k.csv", [kqa(), kqa()], "row 3: kqa-1 / gpt / 0 / physician-0 / Drink water occurs twice; remove one"),
     ("morqa", "m.csv", [{**MORQA, "value": "2"}], "row 2: value is '2'; 0, 0.5 or 1 is expected"),
     ("morqa", "m.csv", [{**MORQA, "lang": "fr"}], "row 2: lang is 'fr'; one of en, zh is expected"),
-    ("morqa", "m.csv", [MORQA, MORQA], "row 3: woundcare-7-zh / gpt / 0 / r1 occurs twice"),
     ("oncqa", "o.csv", [{**ONCQA, "q3": "Fine"}], "row 2: q3 is 'Fine'; one of acceptable, "),
-    (
-        "halluqa",
-        "m.json",
-        [halluqa(wrong="yes")],
-        '[0]: is_hallucination is "yes"; true, false or Invalid_Judge',
-    ),
+    ("halluqa", "m.json", [halluqa(wrong="yes")], '[0]: is_hallucination is "yes"; true, false or Invalid_Judge'),
     ("halluqa", "m.json", [halluqa(), halluqa()], "[1]: halluqa-1 / m / 0 / gpt-4 / 1 occurs twice"),
-    ("halluqa", "m.json", [halluqa(question_id="x")], "[0]: question_id: a whole number is expected (found"),
-    ("halluqa", "m.json", [WITHOUT_BEST], "[0]: no Best_Answer1 to Best_Answer4; at least one right answer is needed"),
-    ("halluqa", "m.json", ["text"], "[0]: an object with named fields is expected (found"),
+    ("halluqa", "m.json", [lacking(halluqa(), "Best")], "[0]: no Best_Answer1 to Best_Answer4; at least one right"),
+    ("halluqa", "m.json", [halluqa(Best_Answer1="  ")], "[0]: Best_Answer1 is empty or no text; give its text"),
+    ("halluqa", "m.json", ["text"], "[0]: Input should be a valid dictionary"),
     ("evouna", "N.json", [evouna("a", "yes")], "[0]: judge_fid is 'yes'; true, false or null is expected"),
-    ("evouna", "N.json", [evouna(" ")], "[0]: question is empty"),
-    ("evouna", "N.json", [WITHOUT_SYSTEM], "[0]: no field judge_SYSTEM; at least one system"),
+    ("evouna", "N.json", [lacking(evouna("a"), "judge")], "[0]: no field judge_SYSTEM; at least one system"),
+    ("evouna", "N.json", [lacking(evouna("a"), "answer_fid")], "[0]: answer_fid is missing"),
+    ("evouna", "N.json", [lacking(evouna("a"), "improper")], "[0]: improper: Field required"),
     ("evouna", "N.json", [evouna("d", answer_fid=3)], "[0]: answer_fid is no text"),
-    ("halluqa", "m.json", [halluqa(Best_Answer1="  ")], BLANK),
-    ("halluqa", "m.json", [halluqa(Best_Answer1=7)], BLANK),
-    ("evouna", "N.json", [WITHOUT_ANSWER], "[0]: answer_fid is missing"),
-    ("evouna", "N.json", [WITHOUT_IMPROPER], "[0]: improper is missing"),
-    ("evouna", "N.json", [evouna("d", improper="false")], "[0]: improper: true or false is expected"),
-    ("disc-medllm", "a.jsonl", [consultation(id=None)], "line 1: id: a text is expected (found null)"),
     ("disc-medllm", "a.jsonl", [consultation(accuracy=6)], "line 1: scores: no line 'Accuracy: N' with N from 1 to 5"),
     ("disc-medllm", "a.jsonl", [consultation(turns="doctor: 请休息。\n")], NO_CONVERSATION),
     ("disc-medllm", "a.jsonl", [consultation(turns="patient: 我头疼\ndoctor:\n")], NO_CONVERSATION),
     ("disc-medllm", "a.jsonl", [consultation(prompt="no conversation")], NO_CONVERSATION),
-    ("disc-medllm", "a.jsonl", [consultation()] * 2, "line 2: cmd-0-7 / m / 0 / gpt-4 / 1 occurs twice"),
     ("disc-medllm", "a.jsonl", [consultation(), LEGS], "line 2: prompt: the patient begins in other words"),
-    ("mediqa2019", "a.xml", [mediqa("5")], f"{BAD_SCORE} AnswerText \"It's this.\", ReferenceScore '5'"),
-    ("mediqa2019", "a.xml", [mediqa(text=" ")], f"{BAD_SCORE} AnswerText ''"),
+    ("mediqa2019", "a.xml", [mediqa("5")], f"{BAD_SCORE}; it has AnswerText \"It's this.\", ReferenceScore '5'"),
+    ("mediqa2019", "a.xml", [mediqa(text=" ")], f"{BAD_SCORE}; it has AnswerText ''"),
     ("mediqa2019", "a.xml", [mediqa(rank="one")], BAD_SCORE),
+    ("mediqa2019", "a.xml", ["<a>"], "not valid XML"),
+    ("mediqa2019", "a.xml", ["<a></a>"], "the root element is <a>"),
+    ("morqa", "m.csv", [lacking(MORQA, "metric")], "no column metric"),
 ]
 
 
 @pytest.mark.parametrize(("format", "file", "rows", "problem"), PROBLEMS)
 def test_what_is_wrong_is_named_with_its_place(read, format: str, file: str, rows: list[Any], problem: str) -> None:
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=rf"{re.escape(file)}[,:] {re.escape(problem)}"):
         read(format, file, *rows)
-    assert f"{file}, {problem}" in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("format", "file", "rows", "lines"),
-    [
-        ("disc-medllm", "a.jsonl", [{}, consultation(), []], ["  line 1: ", "  line 3: "]),
-        ("kqa", "k.csv", [kqa(""), kqa(), kqa(label="Yes")], ["  row 2: ", "  row 4: "]),
-    ],
-)
-def test_all_problems_of_a_file_are_named_at_once(
-    read, format: str, file: str, rows: list[Any], lines: list[str]
-) -> None:
-    with pytest.raises(InputError) as error:
-        read(format, file, *rows)
-    first, *others = str(error.value).split("\n")
-    assert first.endswith(f"{file}: 2 problems; nothing was read")
-    assert [line[: len(start)] for line, start in zip(others, lines, strict=True)] == lines
-
-
-def test_a_file_of_another_kind_is_refused(read) -> None:
-    for format, file, content, message in (
-        ("morqa", "m.csv", WITHOUT_METRIC, "no column metric"),
-        ("mediqa2019", "a.xml", "<a>", "not valid XML"),
-        ("mediqa2019", "a.xml", "<a></a>", "the root element is <a>"),
+def test_all_problems_of_a_file_are_named_at_once(read) -> None:
+    for format, file, rows, problems in (
+        ("disc-medllm", "a.jsonl", [{}, consultation(), []], r"\n  line 1: .*\n  line 3: "),
+        ("kqa", "k.csv", [kqa(""), kqa(), kqa(label="Yes")], r"\n  row 2: .*\n  row 4: "),
     ):
-        with pytest.raises(InputError, match=f"{file}: {message}"):
-            read(format, file, content)
-
-
-def test_a_file_that_is_named_twice_is_refused(tmp_path: Path) -> None:
-    for format, path in (("halluqa", written(tmp_path / "m.json", halluqa())), ("mediqa2019", tmp_path / "a.xml")):
-        (tmp_path / "a.xml").write_text(mediqa())
-        with pytest.raises(InputError, match=r"name each file once|occurs twice"):
-            read_published(format, [path, path])
-    with pytest.raises(InputError, match="no such file"):
-        read_published("mediqa2019", [tmp_path / "none.xml"])
+        with pytest.raises(InputError, match=f"{file}: 2 problems; nothing was read{problems}"):
+            read(format, file, *rows)

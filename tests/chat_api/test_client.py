@@ -1,4 +1,4 @@
-"""What the client does beyond one request: limits, pauses, parameters that a server refuses, bounded work."""
+"""The client beyond one request: limits, pauses, parameters that a server refuses, bounded work."""
 
 import asyncio
 import contextlib

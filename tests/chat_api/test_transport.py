@@ -1,4 +1,4 @@
-"""What a hostile server sends: the API key, replies without end, impossible token counts, web pages."""
+"""Replies of a hostile server: the API key, replies without end, impossible token counts, web pages."""
 
 import gzip
 import json

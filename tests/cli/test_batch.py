@@ -1,6 +1,5 @@
 """`medjudge eval --batch`: submit, leave, come back and collect, against files and batches on loopback."""
 
-import gzip
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 from batch_server import BatchServer
 from calls import refused_with as refused
+from calls import worked
 
 from medjudge.store import Run
 
@@ -57,8 +57,7 @@ def _judgments(tmp_path: Path) -> dict[str, dict]:
 
 
 def test_submit_leave_collect_and_ask_again_only_what_ran_out_of_time(eval_batch, server, tmp_path) -> None:
-    done = eval_batch("--batch")
-    assert done.returncode == 0, done.stderr
+    done = worked(eval_batch("--batch"))
     assert "batch_0: 8 requests submitted" in done.stdout
     assert {body["body"]["response_format"]["type"] for body in server.requests("batch_0")} == {"json_schema"}
     server.batches["batch_0"]["status"] = "in_progress"
@@ -76,8 +75,7 @@ def test_submit_leave_collect_and_ask_again_only_what_ran_out_of_time(eval_batch
         6: {"status": 400, "body": {"error": {"message": "filtered", "code": "content_filter"}}},
     }
     server.finish("batch_0", lambda body: odd.get(_number(body), _score(body)))
-    done = eval_batch("--batch")
-    assert done.returncode == 0, done.stderr
+    done = worked(eval_batch("--batch"))
     assert "batch_1: 1 requests submitted" in done.stdout
     judgments = _judgments(tmp_path)
     assert {name: (judgment["score"], judgment["error_kind"]) for name, judgment in judgments.items()} == {
@@ -128,8 +126,7 @@ def test_a_batch_that_was_made_but_not_noted_is_found_and_not_made_twice(eval_ba
     assert "first checks whether the server has it, then tries again" in done.stderr
     assert len(server.batches) == 4
     server.batches["later"] = {"id": "later", "metadata": {"medjudge_run": "another"}, "object": "batch"}
-    done = eval_batch("--batch")
-    assert done.returncode == 0, done.stderr
+    done = worked(eval_batch("--batch"))
     assert len(server.batches) == 5
     server.finish("batch_3", _score)
     assert eval_batch("--batch").returncode == 0
@@ -174,7 +171,17 @@ def test_a_batch_that_failed_as_a_whole_says_why_and_can_be_submitted_again(eval
     assert "Enqueued token limit reached" in done.stderr
     assert "batch_1: 8 requests submitted" in eval_batch("--batch").stdout
     server.finish("batch_1", _score)
-    assert eval_batch("--batch", "--wait").returncode == 0
+    assert eval_batch("--batch").returncode == 0
+    assert len(_judgments(tmp_path)) == 8
+
+
+def test_wait_stays_until_everything_is_judged(eval_batch, server, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("medjudge.workflows.batch_jobs.POLL_SECONDS", 0.01)
+    # The line about a batch in flight, after which the server has the results.
+    monkeypatch.setattr(
+        "medjudge.workflows.batch_jobs.notify", lambda line: server.finish(line.split(":")[0].split()[-1], _score)
+    )
+    worked(eval_batch("--batch", "--wait"))
     assert len(_judgments(tmp_path)) == 8
 
 
@@ -193,15 +200,6 @@ def test_an_echoed_key_is_not_shown_or_written(eval_batch, server, tmp_path, mon
     server.files[file] = f"{json.dumps(named)}\n{cut}".replace("/", r"\/").encode()
     assert "[API key]' is not a batch result" in eval_batch("--batch").stderr
     assert "/[API key]" in (tmp_path / "run" / "spending.jsonl").read_text()
-
-
-@pytest.mark.parametrize("packed", [bytes, gzip.compress])
-def test_results_are_read_up_to_a_limit(eval_batch, server, packed: Callable[[bytes], bytes], monkeypatch) -> None:
-    monkeypatch.setattr("medjudge.chat_api.transport.MOST_BATCH_BYTES", 1_000_000)
-    eval_batch("--batch")
-    server.finish("batch_0", _score)
-    server.files[server.batches["batch_0"]["output_file_id"]] = packed(bytes(2_000_000))
-    assert "the server's reply exceeds 1 MB" in eval_batch("--batch").stderr
 
 
 def test_a_limit_on_costs_holds_for_batches(eval_batch, server, tmp_path) -> None:
@@ -239,8 +237,7 @@ def test_a_dry_run_asks_nothing_needs_no_key_and_writes_nothing(eval_batch, serv
 def test_options_that_make_no_sense_are_refused(medjudge, tmp_path) -> None:
     for options in (["--batch"], ["--dry-run"], ["--batch", "--wait"]):
         refused(medjudge("eval", "--judge", "similarity", *options), "for an openai: judge")
-    done = medjudge("eval", "--judge", "openai:x", "--wait", OPENAI_API_KEY="x")
-    assert "belongs to --batch" in done.stderr
+    refused(medjudge("eval", "--judge", "openai:x", "--wait", OPENAI_API_KEY="x"), "--wait: belongs to --batch")
     refused(
         medjudge("eval", "--judge", "openai:unheard-of", "--max-cost", "1", OPENAI_API_KEY="x"),
         "no price of unheard-of; write a line like",

@@ -4,9 +4,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -76,42 +73,39 @@ def test_an_interrupted_run_goes_on_and_judges_nothing_twice(medjudge, jsonl, tm
 
 
 @pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        (["--benchmark", "none.json"], ["none.json", "no such file"]),
-        (["--benchmark", "none.txt"], ["none.txt", "dataset.json"]),
-        (["--answers", "none.jsonl"], ["none.jsonl", "no such file"]),
-        (["--judge", "no/such/judge"], ["no/such/judge", "no such folder"]),
-        (["--judge", "openai:gpt-4o"], ["OPENAI_API_KEY", "--judge local"]),
-        (["--judge", "openai:"], ["no model is named"]),
-        (["--judge", "gpt-4o"], ["no such folder", "openai:gpt-4o"]),
-        (["--limit", "1", "--limit", "2"], ["--limit", "is given 2 times, and takes one value"]),
-        (["none"], ["none: is no run folder", "--run FOLDER"]),
-        (["--device", "cuda"], ["no GPU", "--device cpu"]),
-        (["--device", "tpu"], ["tpu", "auto, cpu or cuda"]),
-        (["--model", "a", "--answers", "b"], ["--model and --answers"]),
-        (["--model", "nobody/nothing", "--limit", "1"], ["nobody/nothing", "hf download"]),
-        (["--run", "occupied"], ["occupied", "check the path"]),
-    ],
-)
-def test_wrong_options_are_one_line_and_exit_2(medjudge, arguments, parts, tmp_path) -> None:
-    (tmp_path / "occupied").write_text("a file where a folder is wanted")
-    refused(medjudge("eval", *arguments, CUDA_VISIBLE_DEVICES=""), *parts)
-    assert [path.name for path in tmp_path.iterdir()] == ["occupied"]
-
-
-@pytest.mark.parametrize(
     ("line", "parts"),
     [
+        ("eval --benchmark none.json", ["none.json", "no such file"]),
+        ("eval --benchmark none.txt", ["none.txt", "dataset.json"]),
+        ("eval --answers none.jsonl", ["none.jsonl", "no such file"]),
+        ("eval --judge no/such/judge", ["no/such/judge", "no such folder"]),
+        ("eval --judge openai:gpt-4o", ["OPENAI_API_KEY", "--judge local"]),
+        ("eval --judge openai:", ["no model is named"]),
+        ("eval --judge gpt-4o", ["no such folder", "openai:gpt-4o"]),
+        ("eval --limit 1 --limit 2", ["--limit", "is given 2 times, and takes one value"]),
+        ("eval none", ["none: is no run folder", "--run FOLDER"]),
+        ("eval --device cuda", ["no GPU", "--device cpu"]),
+        ("eval --device tpu", ["tpu", "auto, cpu or cuda"]),
+        ("eval --model a --answers b", ["--model and --answers"]),
+        ("eval --model nobody/nothing --limit 1", ["nobody/nothing", "hf download"]),
+        ("eval --run occupied", ["occupied", "check the path"]),
         ("eval --samples 0", ["--samples", "--help"]),
-        ("distill x", ["--out", "--help"]),
         ("eval --nope", ["--nope", "--help"]),
+        ("distill x", ["--out", "--help"]),
         ("nope", ["nope", "--help"]),
         ("train --learning_rate 1e-4 --learning_rate 1e-5", ["--learning_rate: is given 2 times"]),
     ],
 )
-def test_a_misspelt_command_line_is_one_line(medjudge, line, parts) -> None:
-    refused(medjudge(*line.split()), *parts)
+def test_a_wrong_command_line_is_one_line_and_exit_2(medjudge, line, parts, tmp_path) -> None:
+    (tmp_path / "occupied").write_text("a file where a folder is wanted")
+    refused(medjudge(*line.split(), CUDA_VISIBLE_DEVICES=""), *parts)
+    assert [path.name for path in tmp_path.iterdir()] == ["occupied"]
+
+
+def test_several_processes_of_accelerate_are_refused_with_what_shares_work(medjudge, tmp_path) -> None:
+    launched = {"WORLD_SIZE": "2", "LOCAL_RANK": "1"}
+    refused(medjudge("eval", "--judge", "similarity", **launched), "accelerate launch", "--engine ray")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_file_is_named_before_the_libraries_of_models_are_loaded() -> None:
@@ -223,21 +217,14 @@ def test_the_first_line_of_an_eval_names_the_judge_its_training_and_its_status(m
 
 
 @pytest.mark.slow
-def test_the_first_line_on_a_terminal_is_about_the_judge_and_comes_before_it_is_loaded(tmp_path) -> None:
-    reader, terminal = os.openpty()
-    command = [sys.executable, "-m", "medjudge.cli", "eval", "--judge", "similarity", "--limit", "1"]
-    done = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=terminal)
-    os.close(terminal)
-    shown = b""
-    with suppress(OSError):  # how Linux reports that nobody holds the terminal any more
-        while part := os.read(reader, 4096):
-            shown += part
-    os.close(reader)
-    assert done.wait(60) == 0, shown
-    lines = shown.decode().splitlines()
+def test_on_a_terminal_the_judge_is_introduced_once_and_before_it_is_loaded(medjudge, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("medjudge.screen.on_a_terminal", lambda: True)
+    monkeypatch.setattr("medjudge.workflows.evaluate.on_a_terminal", lambda: True)
+    lines = worked(medjudge("eval", "--judge", "similarity", "--limit", 1)).stderr.splitlines()
     assert lines[0].startswith("judge similarity (")
-    assert lines.index("loading judge similarity ...") == 2
-    assert sum(line.startswith("judge similarity (") for line in lines) == 1
+    assert lines[2] == "loading judge similarity ..."
+    for text in (*lines[1:], *(tmp_path / "runs" / "sample" / "log.txt").read_text().splitlines()[2:]):
+        assert "judge similarity (" not in text
 
 
 def test_data_check_counts_and_lists(medjudge, sample_run, jsonl) -> None:

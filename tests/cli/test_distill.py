@@ -1,12 +1,16 @@
 """`medjudge distill`: what it writes, what it keeps out, what it refuses."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from calls import SAMPLE_QUESTION, refused, worked
 
 from medjudge.records import Judgment, PhysicianScore
 from medjudge.store import Run, read_records, write_records
+
+REPOSITORY = Path(__file__).parents[2]
 
 
 def lines_of(file):
@@ -18,7 +22,6 @@ def test_distill_writes_a_split_and_its_summary(medjudge, sample_run, tmp_path) 
     summary = json.loads(done.stdout)
     assert summary == json.loads((tmp_path / "data" / "summary.json").read_text())
     assert len(lines_of(tmp_path / "data" / "train.jsonl")) == summary["train"]["answers"]
-    refused(medjudge("distill", sample_run, "--out", "data"), "holds train.jsonl already")
     refused(medjudge("distill", sample_run, "--out", "other", "--teacher", "gpt"), "no judgments of it")
     other = PhysicianScore(question_id="nobody", model="model-a", rater="dr-a", score=3)
     write_records(tmp_path / "other.jsonl", [other])
@@ -43,10 +46,18 @@ def taught_run(sample_run):
 
 def test_distill_calibrates_the_teacher_and_says_so(medjudge, taught_run, tmp_path) -> None:
     done = worked(medjudge("distill", taught_run, "--out", "data"))
-    assert "teacher gpt: calibrated on " in done.stdout
+    printed = " ".join(done.stdout.split())
     assert len(done.stdout.splitlines()) <= 14
-    summary = json.loads((tmp_path / "data" / "summary.json").read_text())
-    assert summary["calibration"]["teachers"]["gpt"]["applied"]
+    report = json.loads((tmp_path / "data" / "summary.json").read_text())["calibration"]["teachers"]["gpt"]
+    loss = {side: report["held_out"]["log_loss"][side] for side in ("before", "after", "difference")}
+    change = "{value:+.2f}, {low:+.2f} to {high:+.2f}".format(**loss["difference"])
+    assert f"log loss {loss['before']['value']:.2f} to {loss['after']['value']:.2f} (difference {change})" in printed
+    assert report["map"]["probabilities"]["overall"]["5"][3] > 0.4  # the teacher's 5 is mostly a 4
+    assert re.search(
+        r"checks: near-duplicates across the split: \d+ questions, .*of length and level: .*teacher", printed
+    )
+    train = f"{REPOSITORY / 'recipes' / 'train_judge.py'} --validation_file data/validation.jsonl --train_file"
+    assert f"Next: accelerate launch {train} data/train.jsonl" in printed
     copied = medjudge("distill", taught_run, "--out", "copied", "--no-calibration", "--weight", "teacher=0.3")
     assert "teacher gpt: copied as it is (calibration is switched off)" in copied.stdout
     weights = {(line["source"], line["weight"]) for line in lines_of(tmp_path / "copied" / "train.jsonl")}
@@ -76,14 +87,11 @@ def test_distill_makes_nothing_of_what_is_kept_out(medjudge, taught_run, tmp_pat
 
 def test_distill_writes_the_files_of_two_stages(medjudge, taught_run, tmp_path) -> None:
     done = worked(medjudge("distill", taught_run, "--out", "data", "--people-last"))
-    summary = json.loads((tmp_path / "data" / "summary.json").read_text())
     first, last = (lines_of(tmp_path / "data" / f"{name}.jsonl") for name in ("teacher-first", "people-last"))
-    sources = summary["train"]["sources"]
-    assert {line["source"] for line in first} == {"teacher"}
-    assert summary["people_last"]["first"] == len(first) == sources["teacher"]
-    assert summary["people_last"]["people"] == sources["physician"]
-    assert summary["people_last"]["replayed"] == len(last) - sources["physician"] > 0
-    assert "people-last.jsonl --start-from judges/teacher-first" in " ".join(done.stdout.split())
+    people = sum(line["source"] == "physician" for line in last)
+    counted = f"people last: {len(first)} answers first, then {people} of people's with {len(last) - people} of the"
+    assert counted in done.stdout
+    assert "people-last.jsonl --start_from judges/teacher-first" in " ".join(done.stdout.split())
     (taught_run / "judgments" / "gpt.jsonl").unlink()
     refused(medjudge("distill", taught_run, "--out", "b", "--people-last"), "no answer to train on has a teacher's")
     assert not (tmp_path / "b").exists()
@@ -92,15 +100,13 @@ def test_distill_writes_the_files_of_two_stages(medjudge, taught_run, tmp_path) 
 def test_distill_makes_synthetic_answers_with_no_score_at_all(medjudge, sample_run, tmp_path) -> None:
     (sample_run / "physician_scores.jsonl").unlink()
     refused(medjudge("distill", sample_run, "--out", "data"), "nothing to distil")
-    done = medjudge("distill", sample_run, "--out", "data", "--synthetic", "60", "--weight", "synthetic=1", "--json")
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("distill", sample_run, "--out", "data", "--synthetic", "60", "--json"))
     summary = json.loads(done.stdout)
     assert set(summary["train"]["sources"]) == set(summary["validation"]["sources"]) == {"synthetic"}
-    assert summary["weights"] == {"synthetic": 1}
 
 
 def test_distill_refuses_one_level_too_few_lines_and_wrong_weights(medjudge, sample_run, tmp_path) -> None:
-    for weight in ("teacher", "teacher=0", "gpt=1", "teacher=nan", "matching=1"):
+    for weight in ("teacher", "teacher=0", "gpt=1", "teacher=nan"):
         refused(medjudge("distill", sample_run, "--out", "data", "--weight", weight), f"--weight {weight}", "above 0")
     scores = read_records(sample_run / "physician_scores.jsonl", PhysicianScore)
     write_records(sample_run / "physician_scores.jsonl", [score.model_copy(update={"score": 4}) for score in scores])
@@ -108,22 +114,6 @@ def test_distill_refuses_one_level_too_few_lines_and_wrong_weights(medjudge, sam
     write_records(sample_run / "physician_scores.jsonl", [score for score in scores if score.model == "model-a"][:6])
     refused(medjudge("distill", sample_run, "--out", "data"), "fewer than a batch")
     assert not (tmp_path / "data").exists()
-
-
-def test_convert_then_distill_then_report_from_scored_files(medjudge, tmp_path) -> None:
-    entry = {"category1": "医疗知识", "category2": "药物", "scene": "s", "round": 1, "sanswer": "答"}
-    for run, scores in enumerate(["5353535353", "4444444444"]):
-        items = [
-            {**entry, "problem": f"问{code}", "groupCode": code, "model_answer": "甲", "model_answer_score": score}
-            for code, score in enumerate(scores)
-        ]
-        (tmp_path / f"{run}.json").write_text(json.dumps({"医疗知识": items}, ensure_ascii=False), encoding="utf-8")
-    done = medjudge("data", "convert", "llmeval-scores", "0.json", "1.json", "--out", "scored", "--model", "gpt")
-    assert done.returncode == 0, done.stderr
-    scores = json.loads(medjudge("report", "scored", "--json").stdout)
-    assert scores["models"]["gpt"]["OP"]["rate"] == 50.0  # means 4.5 and 3.5
-    refused(medjudge("data", "convert", "llmeval-scores", "0.json", "--out", "scored"), "holds questions.jsonl already")
-    assert medjudge("distill", "scored", "--out", "data").returncode == 0
 
 
 def test_distill_refuses_two_answers_of_one_name_and_too_few_conversations(medjudge, jsonl, tmp_path) -> None:

@@ -1,24 +1,5 @@
 """`data check` prints a screen of oddities, however many there are."""
 
-from medjudge.benchmark.published import Oddity
-from medjudge.cli.data import MOST_LINES, oddity_lines
-
-
-def test_the_same_oddity_of_many_places_is_one_line() -> None:
-    oddities = [Oddity(f"q{number}", "neither reference nor checklist") for number in range(600_000)]
-    assert list(oddity_lines([*oddities, Oddity("q7", "round 1 occurs 2 times")], False)) == [
-        "q0, q1, q2, and 599,997 more: neither reference nor checklist",
-        "q7: round 1 occurs 2 times",
-    ]
-
-
-def test_many_different_oddities_are_cut_and_all_lists_them() -> None:
-    oddities = [Oddity(f"q{number}", f"prompt of {number} characters") for number in range(600)]
-    lines = list(oddity_lines(oddities, False))
-    assert len(lines) == MOST_LINES + 1
-    assert lines[-1] == "and 580 more kinds; --all lists everything"
-    assert len(list(oddity_lines(oddities, True))) == 600
-
 
 def test_data_check_groups_and_all_lists(medjudge, jsonl) -> None:
     line = {"category": "MK", "prompt": "How much?", "language": "en"}

@@ -110,13 +110,12 @@ def test_one_server_has_one_address(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     assert {server_address(url) for url in same} == {"http://localhost:8000/v1"}
     other = [
-        *same[:1],
         "http://localhost:8001/v1",
         "https://localhost:8000/v1",
         "http://localhost:8000/V1",
         "http://[::2]:8000/v1",
     ]
-    assert len({server_address(url) for url in other}) == 5
+    assert len({server_address(url) for url in (same[0], *other)}) == 5
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:8000/v1/")
     assert server_address(None) == "http://localhost:8000/v1"
     assert server_address("http://[") == "http://["

@@ -77,34 +77,21 @@ def test_the_same_question_and_answer_leave_training_and_near_ones_are_named(lin
     assert "such as q5 and q49" in checked.warnings[0]
 
 
-def test_balance(line) -> None:
-    train = [line(n, level=level) for n, level in enumerate([1, 2, 2, 4, 4, 4, 4, 5])]
-    checked = check_training_set(train, [line(50, level=2), line(51, level=2)])
-    assert checked.report["balance"]["train"] == {
-        "levels": {"1": 0.125, "2": 0.25, "3": 0, "4": 0.5, "5": 0.125},
-        "largest_share": 0.5,
-        "usable": 0.625,
-    }
-    assert checked.warnings == ["validation has level 2 only: kappa cannot choose a checkpoint"]
+def test_length_that_tells_the_level_is_warned_of_and_so_is_one_level_in_validation(line) -> None:
+    longer = [line(n, level=n % 5 + 1, text=words(10 * (n % 5) + 10, n)) for n in range(40)]
+    shorter = [line(n, level=5 - n % 5, text=words(10 * (n % 5) + 10, n), language="zh") for n in range(40, 80)]
+    checked = check_training_set([*longer, *shorter], [line(90, level=2), line(91, level=2)])
+    warnings = "\n".join(checked.warnings)
+    assert checked.report["length"]["en"] > 0.8
+    assert checked.report["length"]["zh"] < -0.9
+    assert abs(checked.report["length"]["teacher"]) < 0.3
+    assert "en: longer answers have higher levels (Spearman 0.8" in warnings
+    assert "zh: shorter answers have higher levels" in warnings
+    assert "teacher: " not in warnings
+    assert "validation has level 2 only: kappa cannot choose a checkpoint" in warnings
 
 
-def test_length_that_tells_the_level_is_warned_of(line) -> None:
-    lines = [line(n, level=n % 5 + 1, text=words(10 * (n % 5) + 10, n)) for n in range(40)]
-    checked = check_training_set(lines, [line(50, level=1, text=words(3, 3)), line(51, level=4, text=words(70, 4))])
-    english = checked.report["length"]["by_language"]["en"]
-    assert (english["answers"], english["usable_by_length"]) == (42, 1)
-    assert english["usable_by_majority"] == pytest.approx(25 / 42, abs=5e-4)
-    assert "en: longer answers have higher levels (Spearman 0.9" in "\n".join(checked.warnings)
-    shorter = [line(n, level=5 - n % 5, text=words(10 * (n % 5) + 10, n), language="zh") for n in range(40)]
-    checked = check_training_set(
-        [*shorter, *[line(100 + n, level=n % 5 + 1) for n in range(40)]], [line(50), line(51, 4)]
-    )
-    assert checked.report["length"]["by_language"]["zh"]["usable_by_length"] == 1
-    assert abs(checked.report["length"]["by_language"]["en"]["spearman"]) < 0.3
-    assert "zh: shorter answers have higher levels" in "\n".join(checked.warnings)
-
-
-def test_what_is_questions_to_keep_out_takes_its_conversation_and_its_text_along(question) -> None:
+def test_a_question_to_keep_out_takes_its_conversation_and_its_text_along(question) -> None:
     questions = [
         question(id="a", group="g1"),
         question(id="b", group="g1", round=2, prompt="And for a child?"),
@@ -113,4 +100,3 @@ def test_what_is_questions_to_keep_out_takes_its_conversation_and_its_text_along
     ]
     assert questions_to_keep_out(questions, {"b"}, set()) == {"a", "b"}
     assert questions_to_keep_out(questions, {"elsewhere"}, {"How much paracetamol a day?"}) == {"a", "b", "c"}
-    assert questions_to_keep_out(questions, set(), set()) == set()

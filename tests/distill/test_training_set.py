@@ -58,10 +58,13 @@ def test_a_physician_outranks_a_constructed_level_and_that_a_teacher(pieces, phy
 def test_rounds_and_raters_become_soft_labels(pieces, physician_score) -> None:
     questions, answers = pieces
     judgments = [judged("q0", 4), judged("q0", 5, round=2), judged("q1", 3, probabilities=[0, 0.25, 0.5, 0.25, 0])]
+    judgments.append(judged("q3", None))
     scores = [
         physician_score(question_id="q2", rater=name, score=level) for name, level in (("a", 3), ("b", 4), ("c", 4))
     ]
-    lines = lines_by_id(build(questions, answers, judgments, scores))
+    training_set = build(questions, answers, judgments, scores)
+    lines = lines_by_id(training_set)
+    assert (set(lines), training_set.summary["unscored_judgments"]) == ({"q0", "q1", "q2"}, 1)
     assert lines["q0"].probabilities == [0, 0, 0, 0.5, 0.5]
     assert lines["q0"].level == 4
     assert lines["q1"].probabilities == [0, 0.25, 0.5, 0.25, 0]
@@ -77,12 +80,6 @@ def test_conversations_stay_whole_and_carry_their_earlier_turns(pieces, physicia
     assert all(groups_of)
     assert not groups_of[0] & groups_of[1]
     assert lines_by_id(training_set)["q5"].earlier == ["prompt 4"]
-
-
-def test_unscored_judgments_teach_nothing_and_are_counted(pieces) -> None:
-    training_set = build(*pieces, [judged("q0", 4), judged("q1", None), judged("q2", 4)], [])
-    assert set(lines_by_id(training_set)) == {"q0", "q2"}
-    assert training_set.summary["unscored_judgments"] == 1
 
 
 def test_scores_that_cannot_be_and_nothing_at_all_are_refused(pieces, physician_score) -> None:
@@ -197,39 +194,21 @@ def test_synthetic_answers_come_from_the_training_side_only(question, answer, ph
         )
 
 
-@pytest.fixture
-def lines_of(question, answer):
-    def of(**counts: int) -> list[TrainingLine]:
-        names = [(source, f"{source}-{number}") for source, count in counts.items() for number in range(count)]
-        fixed = {"earlier": [], "level": 3, "probabilities": [0, 0, 1, 0, 0], "weight": 3}
+def test_the_last_stage_is_people_with_three_tenths_of_the_teacher(question, answer) -> None:
+    def lines(**counts: int) -> list[TrainingLine]:
+        fixed = {"earlier": [], "level": 3, "probabilities": [0, 0, 1, 0, 0], "scored_by": ["x"], "weight": 3}
         return [
-            TrainingLine(
-                question=question(id=name), answer=answer(question_id=name), source=source, scored_by=[source], **fixed
-            )
-            for source, name in names
+            TrainingLine(question=question(id=f"{name}-{n}"), answer=answer(sample=n), source=name, **fixed)
+            for name, count in counts.items()
+            for n in range(count)
         ]
 
-    return of
-
-
-def sources(lines: list[TrainingLine]) -> Counter:
-    return Counter(line.source for line in lines)
-
-
-def test_the_last_stage_is_people_with_three_tenths_of_the_teacher(lines_of) -> None:
-    train = lines_of(physician=60, constructed=10, teacher=400, synthetic=20)
+    train = lines(physician=60, constructed=10, teacher=400, synthetic=20)
     stages = people_last(train, 0)
-    assert sources(stages.first) == {"teacher": 400, "synthetic": 20}
-    assert sources(stages.last) == {"physician": 60, "constructed": 10, "teacher": stages.replayed}
-    assert stages.replayed == 30
+    assert Counter(line.source for line in stages.first) == {"teacher": 400, "synthetic": 20}
+    assert Counter(line.source for line in stages.last) == {"physician": 60, "constructed": 10, "teacher": 30}
     assert {line.weight for line in stages.last} == {1}
-    assert {line.question.id for line in stages.last} <= {line.question.id for line in train}
     assert people_last(train, 0) == stages != people_last(train, 1)
-
-
-@pytest.mark.parametrize(
-    ("of", "missing"), [({"teacher": 5, "synthetic": 5}, "physicians' score"), ({"physician": 5}, "teacher's judgment")]
-)
-def test_both_must_have_scored(of, missing, lines_of) -> None:
-    with pytest.raises(InputError, match=f"no answer to train on has a {missing}"):
-        people_last(lines_of(**of), 0)
+    for missing, rest in (("physicians' score", lines(teacher=5)), ("teacher's judgment", lines(physician=5))):
+        with pytest.raises(InputError, match=f"no answer to train on has a {missing}"):
+            people_last(rest, 0)

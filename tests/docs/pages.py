@@ -1,4 +1,4 @@
-"""What the documentation's pages hold: fenced blocks, and what a comment above a block says about it."""
+"""The content of the documentation's pages: fenced blocks, and what a comment above a block says about it."""
 
 import re
 import shlex
@@ -29,7 +29,7 @@ class Block(NamedTuple):
 
     @property
     def needs(self) -> str | None:
-        """What the block cannot run without: such a block is only parsed."""
+        """The thing that the block cannot run without: such a block is only parsed."""
         return self.mark.removeprefix("needs: ") if self.mark.startswith("needs: ") else None
 
     @property
@@ -44,7 +44,7 @@ class Block(NamedTuple):
 
     @property
     def is_run(self) -> bool:
-        """Whether the test of the block's own page runs it."""
+        """True if the test of the block's own page runs it."""
         return self.needs is None and self.run_in is None and not self.run_by_ci
 
     @property

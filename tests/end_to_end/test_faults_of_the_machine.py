@@ -1,13 +1,10 @@
 """A full disk, a folder that cannot be written, two writers, signals: nothing is lost."""
 
-import asyncio
 import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +15,6 @@ from chat_server import Act, completion
 from tiny_judges import build_ordinal_judge
 
 from eval.robustness.kills import FORKS, STATIONS, run_command
-from medjudge.cli.main import _end, _TerminatedError
 from medjudge.errors import InputError, UnfinishedError
 from medjudge.judge.open import JudgeOptions, resolve_judge
 from medjudge.judge.similarity import SimilarityJudge
@@ -103,40 +99,6 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, medjudge: Call
         assert {file: file.read_bytes() for file in run.rglob("*") if file.is_file()} == before
 
 
-@pytest.mark.slow
-def test_of_two_writers_the_second_is_refused_and_the_first_loses_nothing(
-    tmp_path: Path, chat_server: Callable
-) -> None:
-    second_ended = threading.Event()
-
-    def waits_for_the_second(body: dict) -> Act:
-        if len(server.asked) > 6:
-            second_ended.wait(240)
-        return completion(json.dumps({"rationale": "It holds.", "score": 4}), prompt_tokens=9, completion_tokens=4)
-
-    server = chat_server(waits_for_the_second)
-    command = ["eval", "--judge", "openai:gpt", "--base-url", server.url, "--limit", "8", "--concurrency", "2"]
-    run = Run(tmp_path / "runs" / "sample")
-    second: list[tuple[int, str]] = []
-
-    def start_the_second(process: FORKS.Process) -> None:
-        try:
-            wait_until(lambda: len(server.asked) > 6)
-            second.append(run_command(tmp_path, command, seconds=200))
-            assert f"(pid {process.pid})" in second[0][1]
-        finally:
-            second_ended.set()
-
-    status, text = run_command(tmp_path, command, meanwhile=start_the_second)
-    assert status in (0, 1), text
-    refused, message = second[0]
-    assert refused == 2, message
-    assert [line for line in message.splitlines() if "error: " in line] == [message.strip().splitlines()[-1]]
-    assert message.strip().endswith("is using this folder; wait until it ends, or choose another --run")
-    keys = [judgment.answer_key for judgment in run.judgments("gpt")]
-    assert len(keys) == len(set(keys)) == len(run.answers()) == len(server.asked)
-
-
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_a_run_in_one_line_and_the_same_command_goes_on(
     sent: signal.Signals, status: int, start: Path, tmp_path: Path, chat_server: Callable
@@ -169,30 +131,6 @@ def test_a_signal_ends_a_run_in_one_line_and_the_same_command_goes_on(
     assert lines[: len(kept)] == kept
     assert len(lines) == len({(line["question_id"], line["model"]) for line in map(json.loads, lines)})
     assert len(server.asked) <= len(lines) + 2  # only what was in flight is sent again
-
-
-def test_a_signal_while_asyncio_writes_to_a_server_ends_the_process() -> None:
-    class Signalled(socket.socket):
-        """A socket in whose `send` the signal comes."""
-
-        def send(self, *_: object) -> int:
-            os.kill(os.getpid(), signal.SIGTERM)
-            return 0
-
-    async def ask() -> None:
-        here, there = socket.socketpair()
-        with there:
-            here.setblocking(False)
-            _, writer = await asyncio.open_connection(sock=Signalled(fileno=here.detach()))
-            writer.write(b"GET / HTTP/1.1\r\n\r\n")
-            await asyncio.sleep(0)
-
-    before = signal.signal(signal.SIGTERM, _end)
-    try:
-        with pytest.raises(_TerminatedError):
-            asyncio.run(ask())
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.slow

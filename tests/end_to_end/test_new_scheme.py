@@ -122,35 +122,3 @@ def test_a_sixth_category_and_a_third_language_come_from_a_folder(
     done = worked(medjudge("report", "run", "--html", "report.html", "--json"))
     assert "NUT" in json.loads(done.stdout)["models"][answers[0].model]
     assert "Nutrition" in (tmp_path / "report.html").read_text(encoding="utf-8")
-
-
-MEDIQA = """<MEDIQA2019-Task3-QA-TrainingSet2-Alexa><Question QID="{n}">
-<QuestionText>What is disease {n}?</QuestionText><AnswerList>
-<Answer AID="{n}_1" SystemRank="1" ReferenceRank="1" ReferenceScore="{score}">
-<AnswerText>Disease {n} is an illness of the lungs; it is treated with rest and fluids.</AnswerText></Answer>
-</AnswerList></Question></MEDIQA2019-Task3-QA-TrainingSet2-Alexa>"""
-
-
-@pytest.mark.slow
-def test_consumer_questions_have_a_category_of_their_own_and_no_reference_agreement(
-    medjudge: Callable, tmp_path: Path
-) -> None:
-    (tmp_path / "a.xml").write_text(MEDIQA.format(n=901, score=4), encoding="utf-8")
-    assert medjudge("data", "convert", "mediqa2019", "a.xml", "--out", "run").returncode == 0
-    run = Run(tmp_path / "run")
-    assert run.scheme() == open_scheme("consumer-health")
-    assert [question.category for question in run.questions()] == ["CHQ"]
-    assert medjudge("data", "check", "run/questions.jsonl").returncode == 0
-
-    # The judge that comes with the package was trained on such questions, and scores them.
-    judge = ("--judge", "built-in", "--device", "cpu")
-    done = worked(medjudge("eval", "--benchmark", "run/questions.jsonl", "--run", "run", *judge))
-    assert "CHQ" in done.stdout
-    assert "MTG" not in done.stdout
-    done = worked(medjudge("validate", "run", *judge))
-    assert "CHQ" in done.stdout
-    assert "GPT-4o" not in done.stdout
-    study = json.loads((run.path / "agreement" / "built-in.json").read_text())
-    assert study["scheme"]["name"] == "consumer-health"
-    assert study["scheme"]["reference_agreement"] is None
-    assert "usable_agreement" not in {check["kind"] for check in study["gate"]["checks"]}

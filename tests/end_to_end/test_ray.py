@@ -3,7 +3,6 @@
 import json
 import os
 import secrets
-import shutil
 import subprocess
 import sys
 import time
@@ -15,7 +14,6 @@ import torch
 from same_judgments import require_same_run, same_judgments
 
 from medjudge.answer import transformers_engine
-from medjudge.judge.open import similarity_folder
 from medjudge.store import Run
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed; pip install 'medjudge[ray]'")
@@ -87,20 +85,6 @@ def test_killed_between_two_batches_a_run_keeps_the_first_and_goes_on(medjudge, 
     assert run.judgments_file("similarity").read_bytes().split(b"\n")[: len(kept)] == kept
     assert same_judgments(run.path, tmp_path / "calm")
     assert (run.path / "scores.json").read_bytes() == (tmp_path / "calm" / "scores.json").read_bytes()
-
-
-@needs_ray
-@pytest.mark.slow
-@pytest.mark.usefixtures("two_workers")
-def test_a_judge_that_no_worker_can_load_ends_the_run_in_one_line(medjudge, tmp_path) -> None:
-    shutil.copytree(similarity_folder(), tmp_path / "lost")
-    card = tmp_path / "lost" / "judge.json"
-    fields = json.loads(card.read_text())
-    card.write_text(json.dumps({**fields, "base_model": "/nowhere/model", "base_source": None}))
-    done = medjudge("eval", "--judge", tmp_path / "lost", "--limit", 2, "--engine", "ray")
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.splitlines()
-    assert "model /nowhere/model: no such folder" in line
 
 
 def test_without_ray_the_engine_is_refused(medjudge, monkeypatch, tmp_path) -> None:

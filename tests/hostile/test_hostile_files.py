@@ -42,7 +42,7 @@ SHAPES: dict[str, Callable[[Path], object]] = {
     "a text instead of an object": lambda path: path.write_text('"text"'),
     "a number instead of an object": lambda path: path.write_text("0"),
 }
-"""What a file may be instead of what a command expects, by name."""
+"""Things that a file may be instead of what a command expects, by name."""
 
 
 @pytest.mark.slow
@@ -60,7 +60,12 @@ def test_every_reader_refuses_it_in_one_line_that_names_it(tmp_path: Path, shape
 
 @pytest.mark.parametrize(
     "manifest",
-    [[], 0, {"judges": 5}, {"judges": {"j": {"kind": 1}}}, {"models": {"m": 3}}, {"notes": "x"}, {"judge": ["j"]}],
+    [
+        *([], 0, {"judges": 5}, {"models": {"m": 3}}, {"notes": "x"}, {"judge": ["j"]}),
+        *({"judges": {"j": entry}} for entry in ({"kind": 1}, {"seconds": "x"}, {"seen_question_ids": 3})),
+        *({"judges": {"j": {"cascade": cascade}}} for cascade in ("x", {"stages": [{}]})),
+        *({"benchmark": {}}, {"benchmark": {"source": 5}}, {"spending": {"usd": "much"}}),
+    ],
 )
 def test_an_odd_manifest_is_named(tmp_path: Path, manifest: object) -> None:
     run = Run(tmp_path)

@@ -13,15 +13,13 @@ from medjudge.annotate.add_scores import add_scores
 from medjudge.errors import InputError
 from medjudge.files import appending, write_whole
 from medjudge.records import Answer
-from medjudge.report import plots
-from medjudge.report.drawing import Plot, drawn
-from medjudge.store import Run, append_lines, read_records, write_records
+from medjudge.store import Run, append_lines, read_records
 
 PRECIOUS = "precious\n{half a line"
 
 
 LINKS = [".pid", ".lock", "run.json", "answers.jsonl", "spending.jsonl", "physician_scores.jsonl"]
-LINKS += ["judgments/x.jsonl", "agreement/x.json", "annotation/scores.lock", "parts/0/answers.jsonl", "parts/0/.pid"]
+LINKS += ["judgments/x.jsonl", "agreement/x.json", "annotation/scores.lock"]
 
 
 @pytest.mark.parametrize("name", LINKS)
@@ -44,7 +42,7 @@ def test_a_link_is_refused_by_name_and_what_it_leads_to_stays(
     assert link.is_symlink()
 
 
-@pytest.mark.parametrize("name", ["judgments", "agreement", "parts", "annotation"])
+@pytest.mark.parametrize("name", ["judgments", "agreement", "annotation"])
 def test_a_folder_that_is_a_link_is_refused(tmp_path: Path, sample_run: Path, name: str) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -103,27 +101,9 @@ def test_only_the_owner_can_read_scores_and_answers(
     run.manifest_file.chmod(0o644)  # the owner's choice holds
     run.update_manifest(id="y")
     assert _mode(run.manifest_file) == 0o644
-
-
-def test_scores_and_plots_are_for_their_owner(
-    sample_run: Path, tmp_path: Path, tiny_similarity: Path, physician_score: Callable, medjudge: Callable, monkeypatch
-) -> None:
-    small = Plot("small", drawn("Small", 0.1, lambda figure: None), "")
-    monkeypatch.setattr(plots, "board_plots", lambda board, words: [small])
-    run = Run(sample_run)
-    model = run.answers()[0].model
-    write_records(run.answers_file, [answer for answer in run.answers() if answer.model == model])
-    medjudge("eval", "--run", sample_run, "--judge", tiny_similarity)
     run.physicians_file.chmod(0o664)
-    add_scores(run, [physician_score(question_id=run.questions()[0].id, rater="dr")])
-    assert _mode(run.physicians_file) == 0o660  # a group that was let in stays
-    before = os.umask(0o022)
-    try:
-        plots.write_plots(tmp_path / "plots", [run])
-    finally:
-        os.umask(before)
-    assert _mode(tmp_path / "plots") == 0o700
-    assert {_mode(file) for file in (tmp_path / "plots").iterdir()} == {0o600}
+    add_scores(run, [physician_score(question_id=question().id, rater="another")])
+    assert _mode(run.physicians_file) == 0o660  # a group that was let in stays, all others do not
 
 
 @contextmanager
@@ -138,7 +118,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
 
 
 def test_a_full_disk_leaves_the_old_file_and_no_half_line(tmp_path: Path) -> None:
-    path, lines = tmp_path / "scores.json", tmp_path / "answers.jsonl"
+    path, lines, new = (tmp_path / name for name in ("scores.json", "answers.jsonl", "new.jsonl"))
     write_whole(path, "old")
     append_lines(lines, "{}\n")
     with files_of_at_most(100), pytest.raises(OSError, match="too large") as caught:
@@ -147,6 +127,8 @@ def test_a_full_disk_leaves_the_old_file_and_no_half_line(tmp_path: Path) -> Non
     with files_of_at_most(100), pytest.raises(OSError, match="too large") as caught, appending(lines) as file:
         file.write(b"x" * 1000)
     assert caught.value.filename == str(lines)
+    with files_of_at_most(0), pytest.raises(OSError, match="too large"):
+        append_lines(new, "a score\n")
     assert (path.read_text(), lines.read_text()) == ("old", "{}\n")
     assert sorted(tmp_path.iterdir()) == [lines, path]  # no temporary file
     with pytest.raises(InputError, match="character 2 is a lone surrogate"):

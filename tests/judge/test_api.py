@@ -12,21 +12,14 @@ from pathlib import Path
 import pytest
 import torch
 from chat_server import Act, completion, failure
-from example_study import example_study
 
 from medjudge.chat_api.client import Server
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError
-from medjudge.files import write_whole
 from medjudge.judge.api import ApiJudge, ReplyOptions
-from medjudge.judge.open import JudgeOptions, resolve_judge
-from medjudge.judge.study_summary import GateResult
 from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.records import ErrorKind
-from medjudge.scheme import LLMEVAL_MED
-from medjudge.statistics.estimates import Estimate
 from medjudge.store import Run
-from medjudge.workflows.judge import introduction
 
 KEY = "sk-Tr9/x+2qLm-41"
 ESCAPED = "".join(f"\\u{ord(character):04x}" for character in KEY)
@@ -117,46 +110,6 @@ def test_errors_without_a_kind_are_read_and_their_requests_sent_again(server, me
     judgments = [json.loads(line) for line in file.read_text().splitlines()]
     scores = {judgment["question_id"]: judgment["score"] for judgment in judgments}
     assert scores == {"failed": 5, "refused": None, "of_unknown_kind": 5, "scored": 2}
-
-
-@pytest.mark.slow
-def test_a_wrong_key_is_one_error_line_in_a_process_of_its_own(server, tmp_path) -> None:
-    url, replies, _ = server
-    replies.append((401, "bad key"))
-    command = [sys.executable, "-m", "medjudge.cli", "eval", "--judge", "openai:gpt", "--base-url", url, "--limit", "9"]
-    done = subprocess.run(command, cwd=tmp_path, env=os.environ, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 2
-    introduction, counts, error = done.stderr.strip().splitlines()
-    assert "the judge can read" in counts
-    assert introduction.startswith("judge gpt: ")
-    assert introduction.endswith("; in this run: never validated against physicians")
-    assert error.startswith("error: --judge openai:gpt at ")
-    assert "bad key" in error
-
-
-def test_the_first_line_has_the_status_of_a_judge_without_a_card_in_this_run(sample_run) -> None:
-    name = "gpt"
-    judge_ref, run = resolve_judge("openai:gpt"), Run(sample_run)
-    assert judge_ref.name == name
-
-    def line(models: set[str], run: Run = run) -> str:
-        return introduction(judge_ref, JudgeOptions(), LLMEVAL_MED, run, models)
-
-    assert line({"m"}, Run(sample_run / "new")).endswith("is unknown; in this run: never validated against physicians")
-    assert line({"m"}).endswith("is unknown; in this run: never validated against physicians")
-    overall = {
-        "usable_agreement": Estimate(value=0.6, low=0.5, high=0.7),
-        "cohen_kappa": Estimate(value=0.1, low=0.0, high=0.2),
-        "n": Estimate(value=8, low=None, high=None),
-    }
-    study = example_study(
-        judge=name, overall=overall, models={"m": 8}, gate=GateResult(passed=False, usual=True, checks=[])
-    )
-    write_whole(run.agreement_file(name), study.model_dump_json())
-    assert "; in this run: gate failed (): agrees on usable with physicians on 60.0 % (50–70) of 8 answers" in line(
-        {"m"}
-    )
-    assert "; in this run: stale: not validated on answers of newcomer; run `medjudge validate " in line({"newcomer"})
 
 
 def test_rounds_differ_by_their_seed(server, assignment) -> None:

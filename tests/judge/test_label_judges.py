@@ -8,14 +8,12 @@ import torch
 from chat_server import completion
 
 from medjudge.chat_api.client import Server
-from medjudge.item_records import ItemJudgment
 from medjudge.judge.api import ApiJudge
 from medjudge.judge.generative import LABELS, GenerativeJudge
 from medjudge.judge.generative_labels import GenerativeLabels
 from medjudge.judge.items import ITEM_LABELS, ItemAssignment, item_assignments, read_item_reply
 from medjudge.judge.pairs import PAIR_LABELS, PairAssignment, read_pair_reply
 from medjudge.judge.prompts import encode_prompt, token_ids
-from medjudge.pair_records import PairJudgment
 from medjudge.records import ErrorKind
 from medjudge.rubrics.verdict import UnreadableError
 
@@ -123,20 +121,17 @@ def test_certainty_becomes_the_probability_that_an_item_is_met() -> None:
     ("text", "preferred"),
     [
         ("A names the dose.\nVerdict: A", "first"),
-        ("Both miss it.\n**Verdict: tie**", "tie"),
         ("理由。\n结论：B。", "second"),
         ("结论：平局", "tie"),
         ("Verdict: [[C]]", "tie"),
         ('{"rationale": "r", "verdict": "B"}', "second"),
         ('```json\n{"rationale": "r", "verdict": "B"}\n```', "second"),
-        ('{"verdict": "b"}', "second"),
         ('{"reason": "line 1\nline 2", "verdict": "B",}', "second"),
         ('{"verdict": "A", "verdict": "B"}', None),
         ("<think>Verdict: A</think>\nVerdict: B", "second"),
         ("Verdict: A\nVerdict: B", None),
         ("Answer A is better.", None),
         ("Verdict: A or B", None),
-        ('{"rationale": "r", "verdict": "neither"}', None),
         ("<think>Verdict: A", None),
     ],
 )
@@ -173,10 +168,9 @@ def test_a_server_checks_all_items_in_one_request_in_a_seeded_order(to_check, ch
     (again,) = [body for body in server.asked if len(body["messages"]) > 2]
     assert "no verdict on criterion 2, 3, 4" in again["messages"][3]["content"]
     assert "verdicts" in server.asked[0]["response_format"]["json_schema"]["schema"]["properties"]
-    orders = [one.order(0) for one in work]
+    orders = [one.order() for one in work]
     assert len(set(map(tuple, orders))) > 2
-    assert orders == [one.order(0) for one in work]
-    assert orders != [one.order(1) for one in work]
+    assert orders == [one.order() for one in work]
 
 
 def test_a_server_compares_both_orders(pair, chat_server) -> None:
@@ -193,17 +187,6 @@ def test_a_server_compares_both_orders(pair, chat_server) -> None:
     assert "the answer of a is empty" in of["q3", "a"].error
     schema = server.asked[0]["response_format"]["json_schema"]["schema"]
     assert schema["properties"]["verdict"]["enum"] == ["A", "B", "tie"]
-
-
-@pytest.mark.parametrize(
-    ("task", "problem"), [("to_check", "the reply is no JSON object"), ("pair", "no verdict is stated in the reply")]
-)
-def test_a_reply_that_stays_unreadable_has_its_reason(task, problem, chat_server, request) -> None:
-    server = chat_server(lambda body: completion("All of them."))
-    (one,) = ApiJudge("gpt", Server(server.url)).judge([request.getfixturevalue(task)()])
-    assert (one.error_kind, one.retryable) == (ErrorKind.UNREADABLE_REPLY, False)
-    assert one.error == f"unreadable reply: {problem}, after a reminder"
-    assert "[asked again]" in one.raw
 
 
 def alone(judge: GenerativeJudge, unit, line: str, labels) -> list[float]:
@@ -270,15 +253,3 @@ def test_a_judgment_says_what_was_cut_and_that_no_room_is_left(judge, assignment
         (judgment,) = each.judge([unit])
         assert judgment.error_kind is ErrorKind.WINDOW
         assert "leaves no room in the window of 300 tokens" in judgment.error
-
-
-def test_a_judgment_needs_a_verdict_or_a_reason_and_a_pair_two_models() -> None:
-    with pytest.raises(ValueError, match="either items, or error"):
-        ItemJudgment.model_validate({"question_id": "q", "model": "m", "judge": "j", "items": None})
-    fields = {"question_id": "q", "first": "a", "second": "b", "judge": "j"}
-    with pytest.raises(ValueError, match="both a"):
-        PairJudgment.model_validate({**fields, "second": "a", "preferred": "tie"})
-    with pytest.raises(ValueError, match="either preferred, or error"):
-        PairJudgment.model_validate({**fields, "preferred": None})
-    with pytest.raises(ValueError, match="add up"):
-        PairJudgment.model_validate({**fields, "preferred": "tie", "probabilities": [0.5, 0.1, 0.1]})

@@ -39,11 +39,3 @@ def test_a_weight_that_is_shared_out_over_processes_is_left_alone() -> None:
     model.lm_head.weight.data = torch.empty(0, dtype=torch.bfloat16)  # as DeepSpeed leaves it between passes
     with exact_label_logits(model, LABELS):
         assert model.lm_head._forward_hooks == {}
-
-
-def test_a_model_in_float32_stays_as_it_is() -> None:
-    model, tokens = model_in(torch.float32), torch.arange(10, 20)[None]
-    with torch.inference_mode():
-        before = model(tokens).logits
-        with exact_label_logits(model, LABELS):
-            assert torch.equal(model(tokens).logits, before)

@@ -9,7 +9,6 @@ from medjudge.judge.ordinal import (
     OrdinalModel,
     OrdinalSettings,
     Sums,
-    points_summary,
     probabilities,
 )
 from medjudge.judge.ordinal_input import ANSWER, TEXTS, WHOLE, Passes, collate, encode, points_of, windows
@@ -30,15 +29,6 @@ def judge(tiny_encoder) -> OrdinalJudge:
         model.point_product.normal_(std=0.3)
         model.by_points.fill_(0.5)
     return OrdinalJudge("tiny", model, load_tokenizer(str(tiny_encoder)), OrdinalSettings(64, most_windows=4, chunk=3))
-
-
-def test_probabilities_come_from_ordered_cuts() -> None:
-    rows = probabilities(torch.tensor([[3.0, 1.0, -1.0, -3.0], [9.0, 9.0, 9.0, 9.0]]))
-    assert rows.sum(dim=1).tolist() == pytest.approx([1, 1])
-    assert rows[0, 0].item() == pytest.approx(1 - torch.sigmoid(torch.tensor(3.0)).item())
-    assert rows[1].argmax().item() == 4
-    flat = probabilities(torch.tensor([[3.0, 1.0, -1.0, -3.0]]), temperature=1e6)
-    assert flat[0, 0].item() == pytest.approx(0.5, abs=1e-3)
 
 
 def test_the_start_is_the_similarity_baseline(tiny_encoder) -> None:
@@ -133,14 +123,6 @@ def test_a_judge_says_of_each_point_whether_it_is_met(judge, assignment) -> None
     assert (judgment.points, judgment.rationale) == (None, None)
 
 
-def test_points_count_in_the_level() -> None:
-    verdicts = torch.tensor([[9.0, 0.0, 0.0], [0.0, 0.0, 9.0], [0.0, 9.0, 0.0]])
-    summary = points_summary(verdicts, torch.tensor([0, 0, 2]), rows=3)
-    assert summary.tolist()[0] == pytest.approx([0.5, 0.0, 1.0], abs=1e-2)
-    assert summary.tolist()[1] == [0, 0, 0]
-    assert summary.tolist()[2] == pytest.approx([0, 0, 0], abs=1e-2)
-
-
 def test_items_are_checked_as_points_and_refused_where_they_do_not_fit(judge, question, answer) -> None:
     items = [{"text": "Says four grams", "points": 5}, {"text": "Says a day", "points": 5}]
     short = question(id="short", items=items)
@@ -216,14 +198,6 @@ def test_an_answer_of_invisible_characters_alone_is_unscored(judge, assignment, 
     asked = question(items=[{"text": "Says four grams", "points": 5}])
     (items,) = OrdinalItemJudge(judge).judge(item_assignments([asked], [answer(text="\u200b")]))
     assert (items.items, items.error_kind) == (None, ErrorKind.EMPTY_ANSWER)
-
-
-def test_a_decoder_can_be_the_body(tiny_lm, assignment) -> None:
-    model = OrdinalModel(load_encoder(str(tiny_lm)), 64).eval()
-    model.start_from(CutPoints(5.0, (1.0, 2.0, 3.0, 4.0)), torch.ones(3))
-    judge = OrdinalJudge("decoder", model, load_tokenizer(str(tiny_lm)), OrdinalSettings(64))
-    (judgment,) = judge.judge([assignment()])
-    assert judgment.score in range(1, 6)
 
 
 def test_on_a_cpu_judgments_come_before_the_last_answer_is_read(judge, assignment) -> None:

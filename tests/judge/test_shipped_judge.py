@@ -1,4 +1,4 @@
-"""What the built-in judge finds in an answer, and what it is known to miss: a miss that ends must lose its mark."""
+"""Findings of the built-in judge in an answer, and its known misses: a miss that ends must lose its mark."""
 
 from collections.abc import Iterator
 

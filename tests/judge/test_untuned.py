@@ -51,13 +51,6 @@ def test_a_base_model_without_template_judges_through_the_plain_one(medjudge, tm
         base_of(judge.card, judge.folder)
 
 
-def test_a_trained_judge_without_its_adapter_is_damaged_and_not_untuned(tiny_lm, tmp_path) -> None:
-    folder = build_generative_judge(tmp_path / "judge", tiny_lm)
-    (folder / "adapter_model.safetensors").unlink()
-    with pytest.raises(InputError, match=r"adapter_model\.safetensors is missing"):
-        read_card(folder)
-
-
 def test_the_identity_of_a_judge_from_before_sources_is_unchanged(tiny_lm, tmp_path) -> None:
     folder = build_generative_judge(tmp_path / "judge", tiny_lm)
     card = read_card(folder)
@@ -73,3 +66,11 @@ def test_vllm_refuses_it(tiny_lm) -> None:
     judge = resolve_judge(f"base:{tiny_lm}")
     with pytest.raises(InputError, match="has no adapter; use --judge-engine transformers"):
         require_runs_in_vllm(judge.folder, judge.card)
+
+
+@pytest.mark.parametrize("missing", ["adapter_model.safetensors", "tokenizer.json"])
+def test_a_trained_judge_without_one_of_its_files_is_damaged_and_not_untuned(missing, tiny_lm, tmp_path) -> None:
+    folder = build_generative_judge(tmp_path / "judge", tiny_lm)
+    (folder / missing).unlink()
+    with pytest.raises(InputError, match=f"{missing} is missing"):
+        read_card(folder)

@@ -1,10 +1,8 @@
-from itertools import product
-
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medjudge.models.batching import MemoryLimit, batches_by_length, cut_middle, pad_left, pad_right
+from medjudge.models.batching import MemoryLimit, batches_by_length, cut_middle, padded
 
 
 @settings(deadline=None)
@@ -27,31 +25,6 @@ def test_batches_hold_everything_once_within_the_budget(lengths: list[int], budg
         assert len(batch) == 1 or len(batch) * max(lengths[index] for index in batch) <= budget
 
 
-@settings(deadline=None, max_examples=30)
-@given(st.lists(st.integers(1, 40), min_size=1, max_size=9), st.integers(20, 400))
-def test_no_other_division_of_the_sorted_texts_costs_less(lengths: list[int], budget: int) -> None:
-    def cost(batches: list[list[int]]) -> int:
-        return sum(128 + len(batch) * max(batch) for batch in batches)
-
-    ordered = sorted(lengths, reverse=True)
-    divisions = [_divided(ordered, cuts) for cuts in product((False, True), repeat=len(ordered) - 1)]
-    least = min(
-        cost(division)
-        for division in divisions
-        if all(len(batch) == 1 or len(batch) * max(batch) <= budget for batch in division)
-    )
-    assert cost([[lengths[index] for index in batch] for batch in batches_by_length(lengths, budget)]) == least
-
-
-def _divided(ordered: list[int], cuts: tuple[bool, ...]) -> list[list[int]]:
-    batches = [[ordered[0]]]
-    for length, cut in zip(ordered[1:], cuts, strict=True):
-        if cut:
-            batches.append([])
-        batches[-1].append(length)
-    return batches
-
-
 def test_a_limit_is_learnt_once() -> None:
     memory = MemoryLimit(torch.device("cpu"), 1000)
     tried: list[int] = []
@@ -69,10 +42,10 @@ def test_a_limit_is_learnt_once() -> None:
 
 def test_encoders_are_padded_behind_and_causal_models_before() -> None:
     # A text may hold the padding token itself: the mask follows from the lengths.
-    right = pad_right([[5, 1, 7], [8]], pad_id=1)
+    right = padded([[5, 1, 7], [8]], 1, "right")
     assert right.ids.tolist() == [[5, 1, 7], [8, 1, 1]]
     assert right.mask.tolist() == [[1, 1, 1], [1, 0, 0]]
-    left = pad_left([[5, 1, 7], [8]], pad_id=1, device=torch.device("cpu"))
+    left = padded([[5, 1, 7], [8]], 1, "left")
     assert left.ids.tolist() == [[5, 1, 7], [1, 1, 8]]
     assert left.mask.tolist() == [[1, 1, 1], [0, 0, 1]]
     assert {tensor.dtype for tensor in (*right, *left)} == {torch.long}

@@ -54,11 +54,3 @@ def test_a_system_message_is_folded_into_the_first_turn(tokenizer, template: str
     assert rendered(tokenizer, MESSAGES[1:]).startswith("<start_of_turn>user\nOne<end_of_turn>")
     folded = tokenizer.chat_template
     assert with_chat_template(tokenizer).chat_template == folded  # it is not folded twice
-
-
-def test_the_template_is_saved_with_the_tokenizer(tokenizer, tmp_path) -> None:
-    from medjudge.models.loading import load_tokenizer
-
-    tokenizer.chat_template = GEMMA_LIKE
-    with_chat_template(tokenizer).save_pretrained(tmp_path)
-    assert rendered(load_tokenizer(str(tmp_path))) == rendered(tokenizer)

@@ -13,7 +13,6 @@ from medjudge.models import gguf, packaged
 from medjudge.models.loading import (
     files_of_model,
     load_causal_lm,
-    load_config,
     load_encoder,
     load_tokenizer,
     located,
@@ -92,7 +91,7 @@ def test_a_part_that_changed_or_is_missing_is_refused_and_nothing_is_written(tin
         located(TINY)
     shutil.rmtree(tiny_package / "tiny_part2")
     with pytest.raises(InputError, match=refused):
-        load_config(TINY)
+        window(TINY)
     assert not own_cache.exists()
 
 
@@ -132,7 +131,7 @@ def test_a_file_that_is_no_gguf_is_one_line(tmp_path: Path, own_cache: Path) -> 
     (tmp_path / "other.gguf").write_bytes(b"no magic in this file")
     for name in ("bad", "other"):
         with pytest.raises(InputError, match=rf"{name}\.gguf: transformers cannot read this GGUF file"):
-            load_config(str(tmp_path / f"{name}.gguf"))
+            window(str(tmp_path / f"{name}.gguf"))
     assert not [path for path in own_cache.rglob("*") if path.suffix != ".lock"] if own_cache.exists() else True
 
 
@@ -169,19 +168,3 @@ def test_a_model_that_cannot_be_fetched_says_how_to_get_it() -> None:
     ways = "a folder .* or a base that a package brings .*medjudge doctor.*hf download nobody/nothing"
     with pytest.raises(InputError, match=rf"nobody/nothing: cannot be loaded; no network.*{ways}"):
         load_tokenizer("nobody/nothing")
-
-
-@pytest.mark.slow
-def test_a_packaged_encoder_is_loaded_without_a_report_and_the_callers_verbosity_is_kept(caplog, monkeypatch) -> None:
-    """transformers would list the pooler's weights, which the package lacks, and advise training."""
-    from transformers.utils import logging
-
-    before = logging.get_verbosity()
-    logging.set_verbosity_warning()
-    try:
-        monkeypatch.setattr(logging.get_logger("transformers"), "propagate", True)
-        load_encoder(MULTILINGUAL_E5)
-        assert logging.get_verbosity() == logging.WARNING
-    finally:
-        logging.set_verbosity(before)
-    assert caplog.text == ""

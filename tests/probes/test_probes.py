@@ -99,19 +99,12 @@ def test_sample_answers_change_and_keep_their_content(sample, probe) -> None:
     assert applied["zh"] >= chinese
 
 
-def test_the_seed_and_the_answer_choose_variant_and_place(sample) -> None:
-    question, answer, _ = sample[0]
-    for probe in set(PROBES) - {"plain", "doubled", "only-yes"}:
-        texts = {
-            variant.text
-            for seed in range(20)
-            if (variant := probed(question, answer, probe, seed, 5 if probe in OF_USABLE else 1))
-        }
-        assert len(texts) >= 5, probe
-    others = [probed(question, answer.model_copy(update={"model": f"m{n}"}), "instruction") for n in range(20)]
-    assert len({variant.text for variant in others if variant}) >= 5
-    ends = {str(change("A.", "authority", seed=seed)).startswith("A.") for seed in range(10)}
-    assert ends == {True, False}
+def test_the_seed_and_the_answer_choose_variant_and_place() -> None:
+    answers = [Answer(question_id="q1", model=f"m{n}", text="A.") for n in range(20)]
+    for probe in ("instruction", "language-wrapper", "fluent-wrong"):
+        assert len({change("A.", probe, seed=seed) for seed in range(20)}) >= 5, probe
+    assert len({variant.text for answer in answers if (variant := probed(ask(), answer, "instruction"))}) >= 5
+    assert {str(change("A.", "authority", seed=seed)).startswith("A.") for seed in range(10)} == {True, False}
 
 
 def test_added_words_are_in_the_language_of_the_question_but_for_the_wrapper() -> None:
@@ -126,24 +119,16 @@ def test_added_words_are_in_the_language_of_the_question_but_for_the_wrapper() -
 
 
 def test_no_filler_frame_or_wrapper_says_anything_medical() -> None:
-    for language, medical in (
-        (
-            "en",
-            r"\d|doctor|physician|clinic|hospital|medic|dose|drug|treat|diagnos|symptom|patient|disease|health|safe|risk",
-        ),
-        ("zh", r"\d|医|药|病|诊|患|治|症|剂|健康|安全|风险"),
-    ):
+    medical = (
+        r"\d|doctor|physician|clinic|hospital|medic|dose|drug|treat|diagnos|symptom|patient|disease|health|safe|risk"
+    )
+    for language, words in (("en", medical), ("zh", r"\d|医|药|病|诊|患|治|症|剂|健康|安全|风险")):
         variants = probe_texts(language).model_dump()
-        for name in ("filler", "wrapper", "fluent"):
-            for place, texts in variants[name].items():
-                assert len(texts) >= 4
-                assert not [text for text in texts if re.search(medical, text, re.IGNORECASE)], (name, place)
-        for name in ("instruction", "authority", "quoted_rubric"):
-            assert len(variants[name]) >= 6
-            assert all(isinstance(text, str) for text in variants[name])
-        assert all("5" in text for text in variants["quoted_rubric"])
-        assert len(variants["only_praise"]) >= 6
-        assert not [text for text in variants["only_praise"] if re.search(medical, text, re.IGNORECASE)]
+        lists = [texts for name in ("filler", "wrapper", "fluent") for texts in variants[name].values()]
+        for texts in (*lists, variants["only_praise"]):
+            assert len(texts) >= 4
+            assert not [text for text in texts if re.search(words, text, re.IGNORECASE)]
+        assert min(len(variants[name]) for name in ("instruction", "authority", "quoted_rubric")) >= 6
 
 
 def all_changes(text: str, probe: str, language: str, **fields: Any) -> set[str | None]:
@@ -167,15 +152,9 @@ def test_texts_stand_before_behind_or_in_place_of_an_answer(language) -> None:
 
 
 def test_look_alikes_are_other_characters_that_look_the_same() -> None:
-    for language in ("en", "zh"):
-        pairs = probe_texts(language).look_alikes
-        assert len({*pairs.values()}) == len(pairs) >= 20
-        assert not {*pairs} & {*pairs.values()}
-    for before, after in probe_texts("zh").look_alikes.items():
-        assert unicodedata.normalize("NFKC", after) == before
-    for before, after in probe_texts("en").look_alikes.items():
-        assert unicodedata.name(after).startswith("CYRILLIC")
-        assert unicodedata.name(before).startswith("LATIN")
+    english, chinese = (probe_texts(language).look_alikes for language in ("en", "zh"))
+    assert all(unicodedata.normalize("NFKC", after) == before for before, after in chinese.items())
+    assert all(unicodedata.name(after).startswith("CYRILLIC") for after in english.values())
     assert change("zvb 5 nm", "homoglyphs") is None
     changed = change("a" * 100, "homoglyphs") or ""
     assert (changed.count("a"), changed.count("а")) == (75, 25)
@@ -249,27 +228,15 @@ LONG = {
     "newlines": lambda n: "a." + "\n" * (n - 4) + "b.",
     "tags": lambda n: '<b a="' * (n // 6),
 }
-SHORT, TIMES_LONGER = 4_000, 8
-LEAST_MEASURED = 0.0005
-"""Seconds of processor time; below them the clock's steps are seen, and not the work."""
-
-
-def processor_seconds(text: str, probe: str, language: str) -> float:
-    """The processor time of one change of this thread, the least of some: other work on the machine does not count."""
-    seconds = []
-    for _ in range(3):
-        begin = time.thread_time()
-        change(text, probe, language)
-        seconds.append(time.thread_time() - begin)
-    return max(min(seconds), LEAST_MEASURED)
+MOST_SECONDS = 5.0
+"""Processor time of one change of 100,000 characters: some milliseconds, but minutes where it grows with the square."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LONG)
-def test_work_grows_with_the_length_of_a_text_and_not_with_its_square(name) -> None:
-    change("A. B.", "filler"), change("A. B.", "filler", "zh")
+def test_a_long_text_of_any_shape_is_changed_at_once(name) -> None:
     for probe in PROBES:
         for language in ("en", "zh"):
-            short, long = (processor_seconds(LONG[name](n), probe, language) for n in (SHORT, SHORT * TIMES_LONGER))
-            # Eight times the work, with room for caches; its square would be 64 times.
-            assert long / short < 3 * TIMES_LONGER, (probe, language)
+            begin = time.thread_time()
+            change(LONG[name](100_000), probe, language)
+            assert time.thread_time() - begin < MOST_SECONDS, (probe, language)

@@ -72,7 +72,7 @@ def material(
     scores: list[PhysicianScore],
     held_out: Set[AnswerKey] = frozenset(),
 ) -> Material:
-    """What a refinement works on, from records."""
+    """The input of a refinement, from records."""
     by_id, by_key = {question.id: question for question in questions}, {answer.key: answer for answer in answers}
     return Material(by_id, by_key, scores, judgments, paired(questions, judgments, scores), held_out, LLMEVAL_MED)
 

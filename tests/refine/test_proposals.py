@@ -1,16 +1,16 @@
 """Prompts for better checklists, what is read from replies, and who is asked again."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from simulated import material
 
+from medjudge.chat_api.client import Server
 from medjudge.errors import InputError
 from medjudge.records import Judgment
 from medjudge.refine.disagreements import Cause, CauseKind, Finding
-from medjudge.refine.proposals import Outcome, Proposal, prompt_for, proposal, proposal_requests, read_reply
-from medjudge.refine.proposers import EditorProposer, LocalProposer, make_proposals
+from medjudge.refine.proposals import Outcome, prompt_for, proposal_requests, read_reply
+from medjudge.refine.proposer import ApiProposer, LocalProposer, make_proposals
 from medjudge.store import Run
 
 CAUSE = Cause(CauseKind.POINT_MISSING, "judge 2.0 levels more lenient than usual")
@@ -74,43 +74,9 @@ def test_a_reply_that_cannot_be_used_says_why(prompt, reply: str, problem: str) 
 
 
 def test_a_local_model_proposes_and_what_cannot_be_read_is_recorded(prompt, tiny_lm) -> None:
-    (proposal,) = LocalProposer(str(tiny_lm), "cpu", max_tokens=8).propose([prompt()])
-    assert proposal.by == "tiny-lm"
-    assert proposal.text is None
-    assert "does not contain <<<CHECKLIST>>>" in proposal.problem or "no text" in proposal.problem
-
-
-@pytest.fixture
-def editor(tmp_path, monkeypatch):
-    """An EDITOR that does to the text, opening by opening, what the commands say."""
-
-    def build(*commands: str) -> EditorProposer:
-        script, log = tmp_path / "editor.sh", tmp_path / "log"
-        cases = "".join(f"{number}) {command};;\n" for number, command in enumerate(commands, 1))
-        script.write_text(f"#!/bin/sh\necho x >> {log}\ncase $(($(wc -l < {log}))) in\n{cases}esac\n")
-        script.chmod(0o755)
-        log.unlink(missing_ok=True)
-        monkeypatch.setenv("EDITOR", str(script))
-        return EditorProposer(tmp_path / "editing")
-
-    return build
-
-
-def test_what_a_person_wrote_outlives_an_editor_that_fails(prompt, editor, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"exited with 3 on .*what was saved is kept"):
-        list(editor("true", 'echo "2. no alcohol" >> "$1"; exit 3').propose([prompt("other"), prompt()]))
-    # The first of the two is done by now, so that this one stands at another place.
-    (proposal,) = editor("true").propose([prompt()])
-    assert proposal.text == f"{BOTH}\n2. no alcohol"
-
-
-def test_an_edit_that_cannot_be_used_is_continued_by_the_next_start(prompt, editor, capsys) -> None:
-    (proposal,) = editor('echo "1. only this" > "$1"').propose([prompt()])
-    assert (proposal.text, proposal.outcome) == (None, Outcome.FAILED)
-    assert "the headings of core and secondary requirements are missing" in capsys.readouterr().err
-    shown = 'grep -q "only this" "$1" && grep -q "^To fix: the headings of core" "$2" && '
-    (proposal,) = editor(shown + f'printf "%s" "{BOTH}, later" > "$1"').propose([prompt()])
-    assert proposal.text == f"{BOTH}, later"
+    (made,) = LocalProposer(str(tiny_lm), "cpu", max_tokens=8).propose([prompt()])
+    assert (made.by, made.text) == ("tiny-lm", None)
+    assert "does not contain <<<CHECKLIST>>>" in made.problem or "no text" in made.problem
 
 
 @pytest.fixture
@@ -129,40 +95,29 @@ def requests(material, *names: str, kind: CauseKind = CauseKind.POINT_MISSING, l
 
 
 @pytest.mark.parametrize("kind", CauseKind)
-def test_every_cause_but_one_makes_a_prompt_that_names_it(two_questions, kind: CauseKind) -> None:
-    prompts, left_out = requests(two_questions, "q0", kind=kind)
+def test_every_cause_but_one_makes_a_prompt_that_names_it_up_to_the_limit(two_questions, kind: CauseKind) -> None:
+    prompts, left_out = requests(two_questions, "q0", "q1", "q2", kind=kind, limit=2)
     if kind is CauseKind.PHYSICIANS_DISAGREE:
-        assert (prompts, left_out) == ([], {"physicians disagree with each other": 1})
+        assert (prompts, left_out) == ([], {"physicians disagree with each other": 3})
     else:
-        assert [kind.value in prompt.text for prompt in prompts] == [True]
-
-
-def test_what_exceeds_the_limit_is_left_out(two_questions) -> None:
-    prompts, left_out = requests(two_questions, "q0", "q1", "q2", limit=2)
-    assert [prompt.question_id for prompt in prompts] == ["q0", "q1"]
-    assert left_out == {"beyond --limit": 1}
+        assert [(prompt.question_id, kind.value in prompt.text) for prompt in prompts] == [("q0", True), ("q1", True)]
+        assert left_out == {"beyond --limit": 1}
 
 
 def test_a_failed_proposal_is_requested_again_and_a_file_by_another_proposer_is_refused(
-    two_questions, tmp_path: Path
+    two_questions, server, tmp_path: Path
 ) -> None:
-    class Proposer:
-        name = "a"
-        asked: tuple[str, ...] = ()
-
-        def propose(self, prompts) -> Iterator[Proposal]:
-            for prompt in prompts:
-                self.asked += (prompt.question_id,)
-                yield proposal(prompt, self.name, Outcome.FAILED if len(self.asked) == 1 else Outcome.DECLINED)
-
+    replies = iter(["<html>", "NO CHANGE", "NO CHANGE"])
+    server.replies["a"] = server.replies["b"] = lambda body: (200, next(replies))
     prompts, _ = requests(two_questions, "q0", "q1")
-    run, file, proposer = Run(tmp_path / "run"), tmp_path / "proposals.jsonl", Proposer()
+    run, file, at_server = Run(tmp_path / "run"), tmp_path / "proposals.jsonl", Server(server.url, concurrency=1)
     with run.lock():
-        first = make_proposals(run, prompts, file, lambda: proposer)
-        assert [made.outcome for _, made in first] == [Outcome.FAILED, Outcome.DECLINED]
-        second = make_proposals(run, prompts, file, lambda: proposer)
+        first = make_proposals(run, prompts, file, lambda: ApiProposer("a", at_server))
+        assert [made.outcome for _, made in first] == [Outcome.UNREADABLE, Outcome.DECLINED]
+        lines = file.read_text().replace('"unreadable"', '"failed"')  # as a request that failed would leave it
+        file.write_text(lines)
+        second = make_proposals(run, prompts, file, lambda: ApiProposer("a", at_server))
         assert [made.outcome for _, made in second] == [Outcome.DECLINED, Outcome.DECLINED]
-        assert proposer.asked == ("q0", "q1", "q0")
-        proposer.name = "b"
-        with pytest.raises(InputError, match="holds proposals by a; continue with that proposer"):
-            make_proposals(run, requests(two_questions, "q2")[0], file, lambda: proposer)
+        assert len(server.asked) == 3
+        with pytest.raises(InputError, match="holds proposals by openai:a; continue with that proposer"):
+            make_proposals(run, requests(two_questions, "q2")[0], file, lambda: ApiProposer("b", at_server))

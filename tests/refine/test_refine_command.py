@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from calls import refused
 from simulated import CORE, LACKING, checklist_of, lines, write_run
 from tiny_judges import build_ordinal_judge
 
@@ -44,7 +45,6 @@ def refined(module_server, tmp_path_factory):
     module_server.replies["proposer"] = propose
     options = RefineOptions(judging=JudgeOptions(server=Server(module_server.url)))
     refinement = refine_checklists(run, "openai:judge", proposer="openai:proposer", options=options)
-    assert f"{len(refinement.summary['kept'])} kept" in repr(refinement)
     assert json.loads((run / "refinement" / "summary.json").read_text()) == refinement.summary
     return refinement.summary, run / "refinement"
 
@@ -63,9 +63,6 @@ def test_only_changes_that_help_on_held_out_answers_are_kept(refined, module_ser
     assert (out / "changes.diff").read_text().count("\n+3. no alcohol\n") == len(GOOD)
     assert summary["proposals"]["unreadable"] == 1
     assert summary["proposals"]["declined"] == 1
-    joint = summary["held_out"]
-    assert joint["difference"]["usable_agreement"]["low"] > 0
-    assert joint["after"]["quadratic_kappa"]["value"] > joint["before"]["quadratic_kappa"]["value"]
     # The new benchmark differs where a change was kept, and nowhere else; the run's own is as it was.
     old, new = lines(out.parent / "questions.jsonl"), lines(out / "questions.jsonl")
     assert [
@@ -133,12 +130,18 @@ def test_a_killed_run_continues_and_pays_nothing_twice(server, lacking_run, medj
 
 
 @pytest.mark.slow
-def test_a_limit_on_costs_holds_for_judge_and_proposer_together(server, lacking_run, medjudge, tmp_path) -> None:
+def test_a_dry_run_lists_and_a_limit_on_costs_holds_for_judge_and_proposer_together(
+    server, lacking_run, medjudge, tmp_path
+) -> None:
     server.replies["proposer"] = propose
     price = "{input: 1, output: 1, date: 2025-01-01, source: a test}"
     (tmp_path / "prices.yaml").write_text(f"judge: {price}\nproposer: {price}\n")
     ways = command(lacking_run, server.url, "--proposer", "openai:proposer", "--prices", "prices.yaml")
-    assert medjudge(*command(lacking_run, server.url, "--dry-run")).returncode == 0
+    listed = medjudge("refine", lacking_run, "--judge", "openai:judge", "--base-url", server.url, "--dry-run").stdout
+    assert "checklist point missing" in listed
+    assert f"next: medjudge refine {lacking_run} --judge openai:judge --proposer" in listed
+    assert not (lacking_run / "refinement" / "questions.jsonl").exists()
+    assert {body["model"] for body in server.asked} == {"judge"}
     asked = len(server.asked)
     spent = json.loads((lacking_run / "run.json").read_text())["spending"]["usd"]
     assert spent is None  # the prices that come with the package know no such models
@@ -149,18 +152,6 @@ def test_a_limit_on_costs_holds_for_judge_and_proposer_together(server, lacking_
     done = medjudge(*ways, "--max-cost", "100")
     assert done.returncode == 1, done.stderr  # one proposal cannot be read
     assert json.loads(done.stdout)["kept"]
-
-
-@pytest.mark.slow
-def test_a_dry_run_lists_and_changes_nothing(server, lacking_run, medjudge) -> None:
-    (lacking_run / "refinement").mkdir()
-    (lacking_run / "refinement" / "settings.json").write_text('{"fdr": 0.1}')  # of a version before
-    done = medjudge("refine", lacking_run, "--judge", "openai:judge", "--base-url", server.url, "--dry-run")
-    assert done.returncode == 0, done.stderr
-    assert "checklist point missing" in done.stdout
-    assert f"next: medjudge refine {lacking_run} --judge openai:judge --proposer" in done.stdout
-    assert not (lacking_run / "refinement" / "questions.jsonl").exists()
-    assert {body["model"] for body in server.asked} == {"judge"}
 
 
 def test_unscored_answers_are_reported_with_a_fix(lacking_run, medjudge) -> None:
@@ -179,26 +170,8 @@ def test_unscored_answers_are_reported_with_a_fix(lacking_run, medjudge) -> None
     assert "1 scored answers could not be scored by ours and are left out (1: too long)" in done.stdout
 
 
-@pytest.mark.slow
-def test_a_person_proposes_in_an_editor(server, lacking_run, medjudge, tmp_path) -> None:
-    editor = tmp_path / "editor.sh"
-    editor.write_text('#!/bin/sh\ngrep -q "Physicians:" "$2" && printf "3. no alcohol\\n" >> "$1"\n')
-    editor.chmod(0o755)
-    done = medjudge(*command(lacking_run, server.url, "--proposer", "editor", "--limit", 2), EDITOR=str(editor))
-    assert done.returncode == 0, done.stderr
-    summary = json.loads(done.stdout)
-    assert {change["why"] for change in summary["kept"]} == {"closer to the physicians on held-out answers"}
-    proposals = lines(lacking_run / "refinement" / "proposals.jsonl")
-    assert [proposal["text"] for proposal in proposals] == [checklist_of(*CORE, "no alcohol")] * 2
-    refused = medjudge(*command(lacking_run, server.url, "--proposer", "editor", "--out", "other"), EDITOR="")
-    assert refused.returncode == 2
-    assert "set the environment variable EDITOR" in refused.stderr
-
-
 def test_judges_that_no_change_can_reach_and_missing_scores_are_refused(lacking_run, medjudge) -> None:
-    done = medjudge("refine", lacking_run, "--judge", "similarity", "--proposer", "editor", EDITOR="true")
-    assert done.returncode == 2
-    assert "reads no checklist" in done.stderr
+    refused(medjudge("refine", lacking_run, "--judge", "similarity", "--proposer", "openai:p"), "reads no checklist")
     run = Run(lacking_run)
     judgments = [Judgment(**answer.key._asdict(), judge="ours", score=4) for answer in run.answers()]
     write_records(run.judgments_file("ours"), judgments)
@@ -207,22 +180,21 @@ def test_judges_that_no_change_can_reach_and_missing_scores_are_refused(lacking_
     assert "no proposals for judge ours: only its judgments are known" in done.stdout
     assert "next:" not in done.stdout
     (lacking_run / "physician_scores.jsonl").unlink()
-    done = medjudge("refine", lacking_run, "--judge", "ours")
-    assert done.returncode == 2
-    assert "no physicians' scores" in done.stderr
+    refused(medjudge("refine", lacking_run, "--judge", "ours"), "no physicians' scores")
 
 
 @pytest.mark.parametrize("checklists", [1.0, 0.0])
 def test_an_ordinal_judge_reads_checklists_where_it_was_trained_on_some(
-    tiny_encoder, lacking_run, medjudge, tmp_path, checklists: float
+    tiny_encoder, lacking_run, server, medjudge, tmp_path, checklists: float
 ) -> None:
+    server.replies["proposer"] = lambda body: (200, "NO CHANGE")
     folder = build_ordinal_judge(tmp_path / "ordinal", tiny_encoder, checklists)
-    ways = ("--judge", folder, "--proposer", "editor", "--device", "cpu", "--json")
-    done = medjudge("refine", lacking_run, *ways, EDITOR="true")
+    ways = ("--judge", folder, "--proposer", "openai:proposer", "--base-url", server.url, "--device", "cpu", "--json")
+    done = medjudge("refine", lacking_run, *ways)
     if not checklists:
-        assert done.returncode == 2
-        assert "reads no checklist" in done.stderr
-        return
+        refused(done, "reads no checklist")
+        asked = medjudge(*command(lacking_run, server.url, "--proposer", folder))
+        return refused(asked, "a judge of kind ordinal writes no text; take a chat model")
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert 0 < summary["proposals"]["declined"] == summary["proposals"]["asked"]

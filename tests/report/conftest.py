@@ -58,9 +58,7 @@ def validated(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_records(run.judgments_file(judgments[0].judge), judgments)
     study = agreement_study("mine", questions, mine, scores, teacher=gpt, settings=Settings(resamples=200))
     zero = Estimate(value=0.0, low=0.0, high=0.05)
-    effect = ProbeEffect(
-        n=40, conversations=35, skipped=0, unscored=0, shift=zero, flips=zero, to_usable=zero, to_unusable=zero
-    )
+    effect = ProbeEffect(n=40, conversations=35, unscored=0, shift=zero, flips=zero, to_usable=zero, to_unusable=zero)
     probes = ProbeStudy(answers=40, effects={"filler": effect}, not_applied=[])
     rows = leave_out_rows("category", questions, {"MK": gpt, "MLU": gpt}, mine, scores, resamples=200)
     rows = [row.model_copy(update={"removed": 9}) for row in rows]

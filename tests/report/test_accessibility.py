@@ -66,23 +66,18 @@ def test_no_part_of_the_report_has_a_serious_issue(run, tmp_path, tab, width, sc
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
-def test_the_scoring_page_has_no_serious_issue(run, tab, width, scheme) -> None:
+def test_the_scoring_page_and_the_index_of_runs_have_no_serious_issue(run, tmp_path, tab, width, scheme) -> None:
     run.physicians_file.unlink()
     write_plan(run, draw_plan(run, PlanOptions(("dr-a",), overlap=1, seed=3)))
     plan = read_plan(run)
+    by_category = {question.id: question.category for question in run.questions()}
+    items = {by_category[item.question_id] == "MTG": item.id for item in plan.items}
     with served(annotation_app(run, plan, Access({"t0ken": "dr-a"}))) as address:
-        page = tab(f"{address}/?token=t0ken", width, scheme, "h1")
-        by_category = {question.id: question.category for question in run.questions()}
-        items = {by_category[item.question_id] == "MTG": item.id for item in plan.items}
         for item in items.values():
+            page = tab(f"{address}/?token=t0ken", width, scheme, "h1")
             page.goto(f"{address}/answer/{item}")
             page.evaluate(Path(os.environ["MEDJUDGE_AXE"]).read_text(encoding="utf-8"))
             assert page.evaluate(SERIOUS) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("width", "scheme"), LOOKS)
-def test_the_pages_of_several_runs_have_no_serious_issue(tmp_path, tab, width, scheme) -> None:
     folder = three_months(tmp_path / "runs")
     add_run(folder / "half-written", 11, {"model-a": 1}).answers_file.unlink()
     with served(site_app(folder, frozenset({"127.0.0.1"}))) as address:

@@ -1,4 +1,4 @@
-"""Where a third physician recorded the agreed score, the page shows it as the level, as `validate` does."""
+"""The agreed score of a third physician: the page shows it as the level, as `validate` does."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -67,15 +67,3 @@ def test_the_worst_validation_of_a_judge_counts(judged, validated) -> None:
         write_json(run.agreement_file("j"), study | {"gate": {**study["gate"], "passed": passed}})
     states = [boards_of(*some)[0].validation_status["OP"].state for some in (runs, runs[1:], runs[2:])]
     assert states == ["failed", "validated", "never validated"]
-
-
-@pytest.mark.slow
-def test_the_command_keeps_benchmarks_apart_and_writes_plots(medjudge, judged) -> None:
-    whole, part = judged("whole", "m"), judged("part", "n", questions=slice(0, 9))
-    both = json.loads(medjudge("report", whole.path, part.path, "--json").stdout)
-    assert "models" not in both
-    assert [next(iter(board["models"].values()))["OP"]["questions"] for board in both["leaderboards"]] == [56, 9]
-    assert "of benchmark" in medjudge("report", whole.path, part.path).stdout
-    alone = json.loads(medjudge("report", part.path, "--plots", part.path / "plots", "--json").stdout)
-    assert alone["models"] == alone["leaderboards"][0]["models"]
-    assert len(list((part.path / "plots").iterdir())) == len(alone["plots"]) == 4

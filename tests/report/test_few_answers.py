@@ -1,4 +1,4 @@
-"""Runs in which most questions have no answer, answers ended at the token limit, or two judges differ on the order."""
+"""Runs in which most questions have no answer, or answers ended at the token limit."""
 
 import html
 import io
@@ -10,15 +10,12 @@ from folder_of_runs import add_run
 from rich.console import Console
 
 from medjudge.cli.output import leaderboard_table
-from medjudge.judge.open import ApiRef
 from medjudge.records import Answer
 from medjudge.report.page import report_page
 from medjudge.report.verdict import few_answers_line
 from medjudge.store import Run, write_records
 from medjudge.validation.usability import truncated_line
-from medjudge.workflows.preflight import preflight
-from medjudge.workflows.project import Project, judging_commands
-from medjudge.workflows.report import score_run, tables_for_papers
+from medjudge.workflows.report import tables_for_papers, write_scores
 
 
 def text_of(page: str) -> str:
@@ -43,7 +40,7 @@ def run(tmp_path: Path) -> Run:
 
 
 def test_most_questions_without_an_answer_come_first_and_make_no_rate(run: Run) -> None:
-    scores = score_run(run, "mine")
+    scores = write_scores(run, "mine")
     said = few_answers_line(scores.models)
     assert said is not None
     assert said.startswith("Most questions have no answer: few answered 12 of 36. ")
@@ -65,39 +62,8 @@ def test_most_questions_without_an_answer_come_first_and_make_no_rate(run: Run) 
 
 
 def test_answers_that_ended_at_the_token_limit_are_counted_by_model(run: Run) -> None:
-    scores = score_run(run, "mine")
+    scores = write_scores(run, "mine")
     assert scores.as_json()["truncated"] == {"full": 0, "few": 3}
     assert truncated_line(scores.truncated) == "answers that ended at the token limit: few 3"
     assert "few 3 answers ended at the token limit" in text_of(report_page([run]))
     assert not Answer(question_id="q", model="m", text="x", finish_reason="stop").truncated
-
-
-def test_before_judging_few_answers_suggest_answered_only(run: Run) -> None:
-    judge, questions = ApiRef("gpt"), run.questions()
-    assert preflight(judge, questions, {"q1"}).line.endswith("; --answered-only leaves the others out")
-    assert "--answered-only" not in preflight(judge, questions, {question.id for question in questions}).line
-
-
-def test_a_project_file_can_ask_for_answered_questions_only() -> None:
-    project = Project.model_validate({"eval": {"answered-only": True}})
-    assert project.defaults("eval")["answered_only"] is True
-    assert "--answered-only" in judging_commands(project)[0]
-
-
-def test_a_judge_that_orders_the_models_otherwise_is_named(tmp_path: Path) -> None:
-    run = add_run(tmp_path / "run", 7, {"a": 30, "b": 20, "c": 10})
-    assert few_answers_line(score_run(run, "mine").models) is None
-    usable = {"a": 10, "b": 20, "c": 15}
-    other = [
-        judgment.model_copy(update={"judge": "other", "score": 5 if int(judgment.question_id[1:]) < number else 2})
-        for judgment in run.judgments("mine")
-        if (number := usable[judgment.model])
-    ]
-    write_records(run.judgments_file("other"), other)
-    page = text_of(report_page([run]))
-    assert "Most questions have no answer" not in page
-    said = "Judge other disagrees on the order of 2 pairs of models: it ranks b above a, for one."
-    assert said in page
-    assert page.index(said) < page.index("Usability rate by judge")
-    write_records(run.judgments_file("other"), [j.model_copy(update={"judge": "other"}) for j in run.judgments("mine")])
-    assert "disagrees on the order" not in report_page([run])

@@ -9,6 +9,7 @@ from scipy.stats import binomtest
 from medjudge.benchmark.llmeval_med import read_llmeval_scores
 from medjudge.records import AnswerKey, ErrorKind, Judgment
 from medjudge.scheme import LLMEVAL_MED
+from medjudge.statistics.estimates import clustered_wilson
 from medjudge.validation.usability import (
     NOT_JUDGED,
     REASONS,
@@ -18,7 +19,6 @@ from medjudge.validation.usability import (
     count_questions,
     coverage,
     score_models,
-    usability_interval,
 )
 
 CATEGORY_OF = {category.title["zh"]: category.id for category in LLMEVAL_MED.categories}
@@ -51,14 +51,6 @@ def test_usable_is_the_mean_over_samples_and_rounds(question) -> None:
     assert "MTG" not in rates["m"].parts
 
 
-@pytest.mark.parametrize(("count", "has_interval"), [(1, False), (7, False), (8, True)])
-def test_few_conversations_give_a_rate_without_an_interval(question, count, has_interval) -> None:
-    questions = [question(id=str(place)) for place in range(count)]
-    (rates,) = score_models(questions, [judged(str(place), 5) for place in range(count)], ["m"]).values()
-    assert rates.overall.rate == 100
-    assert {rates.overall.low is not None, rates.lowest[1].low is not None} == {has_interval}
-
-
 def test_the_lowest_levels_of_a_model_are_shares_of_its_scored_answers(question) -> None:
     levels = [1, 1, 2, 4, 5, 5, 5, 5, 5, 5, None]
     questions = [question(id=str(place)) for place in range(11)]
@@ -69,6 +61,11 @@ def test_the_lowest_levels_of_a_model_are_shares_of_its_scored_answers(question)
     assert (first.low, first.high) == pytest.approx((100 * interval.low, 100 * interval.high), abs=1e-4)
     (silent,) = score_models(questions, [judged("0", None)], ["m"]).values()
     assert (silent.lowest[1].share, silent.lowest[1].scored) == (None, 0)
+    for count in (7, 8):  # few conversations give a rate without an interval
+        few = [question(id=str(place)) for place in range(count)]
+        (rates,) = score_models(few, [judged(str(place), 5) for place in range(count)], ["m"]).values()
+        assert rates.overall.rate == 100
+        assert {rates.overall.low is not None, rates.lowest[1].low is not None} == {count == 8}
 
 
 def test_where_nothing_was_scored_there_is_no_rate_and_missing_answers_are_counted_apart(question) -> None:
@@ -96,65 +93,42 @@ def test_unscored_answers_are_counted_by_reason_and_questions_once(question) -> 
     assert count_questions(questions, keys, judgments) == QuestionCounts(questions=4, not_answered=1, unscored=2)
 
 
-def test_subcategories_stand_under_their_category(question) -> None:
-    questions = [question(id="a", subcategory="Drugs"), question(id="b", category="MSE", subcategory="Drugs")]
-    rates = score_models(questions, [judged("a", 5), judged("b", 1)], ["m"])["m"]
-    assert rates.subcategories["MK"]["Drugs"].rate == 100
-    assert rates.subcategories["MSE"]["Drugs"].rate == 0
-
-
-def by_hand(files: list[dict]) -> dict[str, float]:
-    """Aggregate.py's rule, restated with exact fractions: mean of the valid scores 0-5, usable from 4, rounded to 2."""
-    values: dict[tuple[str, int, int], list[Fraction]] = {}
-    for file in files:
-        for name, entries in file.items():
-            for entry in entries:
-                scores = values.setdefault((CATEGORY_OF[name], entry["groupCode"], entry["round"]), [])
-                try:
-                    score = Fraction(str(entry["model_answer_score"]))
-                except ValueError:
-                    continue
-                if 0 <= score <= 5:
-                    scores.append(score)
-    rates = {}
-    for code in ("OP", *CATEGORY_OF.values()):
-        rows = [scores for key, scores in values.items() if code in ("OP", key[0])]
-        if rows:
-            usable = sum(bool(scores) and sum(scores) / len(scores) >= 4 for scores in rows)
-            rates[code] = round(usable / len(rows) * 100.0, 2)
-    return rates
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_rates_equal_those_of_aggregate_digit_for_digit(tmp_path, seed: int) -> None:
-    generator = np.random.default_rng(seed)
+def test_rates_equal_those_of_aggregate_digit_for_digit(tmp_path) -> None:
+    """Aggregate.py's rule, with exact fractions: the mean of the valid scores 0-5, usable from 4, rounded to 2."""
+    generator = np.random.default_rng(0)
     choices = ["5", "4", "4", "5", "3", "2", "1", "-1", -1, "", "10", "0", 5]
-    paths, files = [], []
+    scores = {
+        (name, group): [choices[generator.integers(len(choices))] for _ in range(3)]
+        for index, name in enumerate(CATEGORY_OF)
+        for group in range(7 + 13 * index)
+    }
     entry = {"round": 1, "problem": "p", "model_answer": "a", "model_answer_judgement": "…"}
-    for number in range(3):
-        file = {}
-        for index, name in enumerate(CATEGORY_OF):
-            scores = [choices[generator.integers(len(choices))] for _ in range(7 + 13 * index)]
-            file[name] = [
-                {**entry, "groupCode": group, "category1": name, "model_answer_score": score}
-                for group, score in enumerate(scores)
-            ]
-        files.append(file)
-        paths.append(tmp_path / f"{number}.json")
-        paths[-1].write_text(json.dumps(file, ensure_ascii=False), encoding="utf-8")
+    paths = [tmp_path / f"{number}.json" for number in range(3)]
+    for number, path in enumerate(paths):
+        file: dict[str, list[dict]] = {}
+        for (name, group), values in scores.items():
+            one = {**entry, "groupCode": group, "category1": name, "model_answer_score": values[number]}
+            file.setdefault(name, []).append(one)
+        path.write_text(json.dumps(file, ensure_ascii=False), encoding="utf-8")
+    usable: dict[str, list[bool]] = {"OP": []}
+    for (name, _), values in scores.items():
+        valid = [int(value) for value in values if str(value) in list("012345")]
+        for part in ("OP", CATEGORY_OF[name]):
+            usable.setdefault(part, []).append(bool(valid) and Fraction(sum(valid), len(valid)) >= 4)
     read = read_llmeval_scores(paths, "m", "gpt-4o")
     ours = score_models(read.questions, read.judgments, ["m"])["m"]
-    assert {part: rate.rate for part, rate in ours.parts.items()} == by_hand(files)
+    expected = {part: round(sum(of_part) / len(of_part) * 100.0, 2) for part, of_part in usable.items()}
+    assert {part: rate.rate for part, rate in ours.parts.items()} == expected
 
 
 def test_the_interval_is_wilsons_for_single_questions_and_wider_for_conversations() -> None:
     usable = np.array([True] * 14 + [False] * 6)
-    alone = usability_interval(usable, np.arange(20))
+    alone = clustered_wilson(usable, np.arange(20))
     wilson = binomtest(14, 20).proportion_ci(method="wilson")
     assert alone == pytest.approx((wilson.low, wilson.high))
-    low, high = usability_interval(usable, np.arange(20) // 2)
+    low, high = clustered_wilson(usable, np.arange(20) // 2)
     assert low < alone[0]
     assert high > alone[1]
-    low, high = usability_interval(np.ones(12, dtype=bool), np.arange(12))  # all usable, and still an interval
+    low, high = clustered_wilson(np.ones(12, dtype=bool), np.arange(12))  # all usable, and still an interval
     assert 0.7 < low < 0.8
     assert high == 1

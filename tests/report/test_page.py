@@ -12,17 +12,15 @@ import pytest
 
 from medjudge.errors import InputError
 from medjudge.files import write_json
-from medjudge.records import Answer, Judgment
 from medjudge.report.page import write_page
 from medjudge.store import Run, write_records
-from medjudge.validation.study import Settings, agreement_study
 
 EVIL = '<script>alert(1)</script><img src=x onerror="alert(2)">\'{{ 7 * 7 }}$\\frac$'
 KEYS_BY_NAME = ("by_category", "by_subcategory", "by_model", "by_difficulty", "by_language", "models", "effects")
 
 
 class Page(HTMLParser):
-    """What a browser makes of a page: elements with their attributes, and the text."""
+    """A page as a browser reads it: elements with their attributes, and the text."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -71,12 +69,12 @@ def test_every_part_of_a_study_is_in_the_page_and_nothing_outside(run, page) -> 
     shown = page(run)
     require_harmless(shown)
     images = shown.all("img")
-    assert [(image["alt"] or "").split(" ")[0] for image in images] == ["On", "Same", "The", "On", "Of"]
+    assert [(image["alt"] or "").split(" ")[0] for image in images] == ["On", "The"]
     for image in images:
         ElementTree.fromstring(b64decode((image["src"] or "").removeprefix("data:image/svg+xml;base64,")))
     text = shown.text
     for expected in (
-        "The gate is",
+        "checks undecided (",
         "usable agreement, MK at least 88.8 %",
         "Where it is weakest",
         "94.00",  # GPT-4o's agreement in the paper, MK
@@ -116,28 +114,6 @@ def test_numbers_are_read_and_never_measured_again(run, page) -> None:
 
 
 @pytest.mark.usefixtures("without_plots")
-@pytest.mark.parametrize(
-    ("results", "usual", "verdict"),
-    [
-        (["passed", "passed"], True, "The gate is passed: all 2 checks hold on these scores."),
-        (["failed", "inconclusive"], True, "1 of 2 checks does not hold (check 0). 1 cannot be decided by these"),
-        (["failed"] * 6, True, "6 of 6 checks do not hold (check 0; check 1; check 2; check 3; and 2 more)."),
-        (["passed", "inconclusive"], True, "no check failed, but 1 of 2 cannot be decided by these scores."),
-        (["passed", "passed"], False, "A custom gate is passed, not the default one: all 2 checks hold."),
-    ],
-)
-def test_the_verdict_is_one_sentence(run, page, results, usual, verdict) -> None:
-    empty = {"required": 0.5, "value": None, "low": None, "high": None, "n": 0, "why": ""}
-    checks = [
-        {"kind": "probe_flips", "part": str(k), "check": f"check {k}", "state": state, **empty}
-        for k, state in enumerate(results)
-    ]
-    passed = False if "failed" in results else None if "inconclusive" in results else True
-    change(run, gate={"passed": passed, "usual": usual, "checks": checks})
-    assert verdict in page(run).text
-
-
-@pytest.mark.usefixtures("without_plots")
 def test_one_banner_says_how_far_the_judge_is_validated_and_the_next_tab_says_why(run, page) -> None:
     gate = study_of(run)["gate"]
     checks = [{**one, "state": "failed" if one["part"] in ("MLU", "MR") else "passed"} for one in gate["checks"]]
@@ -146,7 +122,7 @@ def test_one_banner_says_how_far_the_judge_is_validated_and_the_next_tab_says_wh
     classes = [paragraph.get("class") or "" for paragraph in shown.all("p")]
     assert [name for name in classes if name.startswith("banner")] == ["banner never-validated", "banner failed"]
     leaderboard, validation = shown.text.split("Validation Overview")
-    assert "never validated These rates are the judge's alone: it was never compared with physicians." in leaderboard
+    assert "never validated MSE, MK, MLU, MR, MTG never validated." in leaderboard
     assert "failed MSE, MTG never validated; MK validated; MLU, MR failed." in leaderboard
     assert "agrees on usable with physicians on" not in leaderboard
     # A line for OP, and one for each category that was scored.
@@ -232,14 +208,6 @@ def test_a_study_against_another_judge_has_its_own_section(run, page) -> None:
     assert row in text[text.index(heading) : text.index("lowest levels by judge mine")]
 
 
-def test_a_handful_of_scores_makes_a_page(run, page) -> None:
-    scores = run.physician_scores()[:1]
-    study = agreement_study("mine", run.questions(), run.judgments("mine"), scores, settings=Settings(resamples=200))
-    write_json(run.agreement_file("mine"), study.model_dump(mode="json"))
-    text = page(run).text
-    assert "Anything precise" in text
-
-
 def require_harmless(shown: Page) -> None:
     """Nothing is fetched, and nothing runs but the page's own script, which its policy names by hash."""
     assert not {tag for tag, _ in shown.elements} & {"iframe", "object", "embed", "link", "base", "foreignobject"}
@@ -277,27 +245,3 @@ def test_names_and_sentences_of_a_study_are_text(run, page, against) -> None:
     assert EVIL in shown.text
     for part in ("weaknesses", "raters"):
         assert all(text in shown.text for text in bad[part])
-    for image in shown.all("img"):
-        svg = ElementTree.fromstring(b64decode((image["src"] or "").rpartition(",")[2]))
-        assert not [one for one in svg.iter() if one.tag.endswith(("script", "image", "a", "foreignObject"))]
-
-
-@pytest.mark.slow
-def test_a_long_run_stays_small(tmp_path, page, question) -> None:
-    """A run of LLMEval-Med's size must fit in 32 MB; here 650 answers of its kind, in that proportion."""
-    from eval.speed.report_size import texts
-
-    run, answers = Run(tmp_path / "long"), texts(seed=1, median=750)
-    questions = [question(id=f"q{place}", language="zh") for place in range(50)]
-    write_records(run.questions_file, questions)
-    keys = [(question.id, f"m{model}") for question in questions for model in range(13)]
-    written = [Answer(question_id=id, model=model, text=next(answers)) for id, model in keys]
-    write_records(run.answers_file, written)
-    judgments = [Judgment(question_id=id, model=model, judge="j", score=4) for id, model in keys]
-    write_records(run.judgments_file("j"), judgments)
-    empty = Run(Path(shutil.copytree(run.path, tmp_path / "short")))
-    write_records(empty.answers_file, [answer.model_copy(update={"text": "x"}) for answer in written])
-    page(empty)
-    without = (tmp_path / "report.html").stat().st_size
-    page(run)
-    assert (tmp_path / "report.html").stat().st_size - without < 32e6 * len(written) / 26_013

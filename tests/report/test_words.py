@@ -7,11 +7,13 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from browsing import text_of
 
 import medjudge.report
 from medjudge.judge.study_summary import CheckState
+from medjudge.report.page import report_page
 from medjudge.report.sections import studies_of
-from medjudge.report.verdict import ADVICE, COUNTED, MEANING, SPOILED
+from medjudge.report.verdict import ADVICE, COUNTED, SPOILED
 from medjudge.report.words import Words
 from medjudge.store import Run
 from medjudge.validation.status import ValidationState
@@ -28,13 +30,10 @@ FROM_LISTS = [
     *ADVICE.values(),
     *COUNTED.values(),
     *SPOILED.values(),
-    *MEANING.values(),
     *ValidationState,
     *CheckState,
     *(f"By {part}" for part in ("category", "subcategory", "model", "difficulty", "language")),
-    *("low", "high", "Model", "n", "Part", "Usable agreement, %", "Predicted, %", "Observed, %", "Run"),
-    *("Answers that the judge decides, %", "Errors among them, %"),
-    *("at least", "at most", "Overall", "physicians", "constructed levels"),
+    *("low", "high", "Overall", "physicians", "constructed levels"),
     *("instruction following", "correctness", "effectiveness", "readability", "safety"),
 ]
 
@@ -81,11 +80,16 @@ def test_sentences_of_records_are_translated_with_their_values(text: str, expect
     assert re.findall(r"\d+", translated) != [] or "2" not in text
 
 
-def test_a_sentence_that_nobody_translated_stays_and_values_are_escaped_once() -> None:
-    assert CHINESE.known("written by a later version") == "written by a later version"
-    assert Words().known("coverage") == "coverage"
-    said = Words()("{model} & {n}", model="<b>{n}</b>", n=3)
-    assert said == "&lt;b&gt;{n}&lt;/b&gt; &amp; 3"
+CODES = r"MK|MLU|MR|MSE|MTG|AC1|ICC|MAE|GPT-4o|LLMEval-Med|EMNLP|arXiv|JavaScript|medjudge validate \S+ --judge \w+"
+PEOPLE = "Wilson|Cohen|Gwet|Krippendorff|Spearman|Kendall|Pearson|Brier|Calderon|Reichart|Dror|Dr [ABC]"
+RECORDS = r"medjudge|validated|copy|model-\w|gpt|mine|filler|\w+-(?:en|zh)-\d+|[\w.]+\.jsonl|--\w+"
+
+
+@pytest.mark.usefixtures("without_plots")
+def test_no_english_word_is_left_in_the_chinese_page(run: Run) -> None:
+    page = re.sub(r"<(bdi|noscript|script|style)\b.*?</\1>", "", report_page([run], "zh"), flags=re.DOTALL)
+    shown = re.sub("|".join([CODES, PEOPLE, RECORDS]), " ", text_of(page))
+    assert set(re.findall("[A-Za-z]{3,}", shown)) <= {"pip", "install", "report", "CSV"}
 
 
 def test_all_sentences_of_a_study_and_of_its_status_are_translated(run: Run) -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from medjudge.rubrics.render import render
-from medjudge.rubrics.verdict import before_score, judge_replies, read_reasoned, read_verdict
+from medjudge.rubrics.verdict import before_score, judge_replies, read_verdict
 
 NO_LEVELS = ("４．５", "３～４分", "四／１０", "四分半", "四点五分", "三到四分", "3分到4分", "三四分", "十分", "零分")
 NO_LEVELS += ("四分之一", "一般", "百分之八十")
@@ -10,15 +10,10 @@ STATED = {
     "**Score:** 3": 3,
     "Score: [[4]]": 4,
     "Score: 4/5": 4,
-    "Score: 4.0": 4,
     "得分：5分": 5,
     '{"判断依据"："见文献[1]，剂量有误","得分"："[2]"}': 2,
-    '{"reason": "cites [5]", "score": 4}': 4,
     "The standard says score 5: complete.\nIt is not complete.\nScore: 2": 2,
     "A score of 5 is not deserved here.\n\n3": 3,
-    "Levels 1-5 exist. Score: 1-5 is the scale.\nScore: 2": 2,
-    "A score: 5 would need the dose.\nScore: 3 - key fact missing": 3,
-    "Score: 4 - all core points met": 4,
     "Score (1-5): 4": 4,
     "综合评分（1-5）：4": 4,
     "Score: 4\n\nReferences:\n[1]": 4,
@@ -31,7 +26,6 @@ STATED = {
     # Full-width digits and Chinese words.
     "剂量正确。\n评分：４分": 4,
     "剂量正确。\n评分：四分": 4,
-    "剂量正确。\n最终得分：**两分**": 2,
     "剂量正确。\n得分为五": 5,
     "剂量正确。\n综合评分（１－５）：３／５": 3,
     "等级一：完全错误\n等级五：完全正确\n评分：三": 3,
@@ -40,40 +34,24 @@ STATED = {
 
 @pytest.mark.parametrize("reply", STATED)
 def test_a_stated_score_counts(reply: str) -> None:
-    assert read_verdict(reply) == (STATED[reply], None)
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "",
-        "   \n",
-        "See [1] and [3] for the doses.",
-        "Score: 10",
-        '{"得分":"[10]"}',
-        "Score: 0",
-        "Score: 3.5",
-        "Score: 4/10",
-        "Score: 4 or 5",
-        "Score: 1, 2, 3, 4 or 5",
-        "Score: N",
-        "The patient took 4 tablets.",
-        "References:\n[1]",
-        "Score: 5 would be ideal.\nScore: 4/10",
-        "Score: 5 at first sight.\nScore: 10",
-        "Score: 2 at first.\nScore: 4 or 5",
-        *(f"剂量正确。\n评分：{words}" for words in NO_LEVELS),
-    ],
-)
-def test_anything_else_is_unreadable_and_says_why(reply: str) -> None:
-    verdict = read_verdict(reply)
-    assert verdict.score is None
-    assert verdict.problem
+    assert read_verdict(reply)[:2] == (STATED[reply], None)
 
 
 @pytest.mark.parametrize(
     ("reply", "problem"),
     [
+        ("   \n", "the reply is empty"),
+        ("See [1] and [3] for the doses.", "no score is stated"),
+        ("Score: N", "no score is stated"),
+        ("Score: 10", "score is 10"),
+        ("Score: 0", "score is 0"),
+        ("Score: 3.5", "score is 3.5"),
+        ("Score: 4/10", "score is 4/1"),
+        ("Score: 4 or 5", "score is 4 or 5"),
+        ("Score: 5 at first sight.\nScore: 10", "score is 10"),
+        *((f"剂量正确。\n评分：{words}", "") for words in NO_LEVELS),
+        ('{"score": "4/10"}', "score is 4/1"),
+        ('{"score": ""}', 'score is ""'),
         ("Score: 1\nOn reflection:\nScore: 5", "two scores, 1 and 5"),
         ('{"rationale": "So.", "score": 1, "score": 5}', "names a field twice"),
         ('Here it is:\n{"score": 5, "rationale": "", "score": 1}', "names a field twice"),
@@ -96,9 +74,9 @@ def test_anything_else_is_unreadable_and_says_why(reply: str) -> None:
     ],
 )
 def test_a_reply_that_states_no_level_or_contradicts_itself_is_unreadable(reply: str, problem: str) -> None:
-    for verdict in (read_verdict(reply), read_reasoned(reply).verdict):
-        assert verdict.score is None
-        assert problem in verdict.problem
+    verdict = read_verdict(reply)
+    assert verdict.score is None
+    assert problem in verdict.problem
 
 
 @pytest.mark.parametrize(
@@ -149,8 +127,8 @@ def test_the_rubrics_ask_for_the_score_line_that_is_read(question) -> None:
     ],
 )
 def test_a_reply_has_a_score_and_reasons(reply, score, rationale) -> None:
-    read = read_reasoned(reply)
-    assert (read.verdict.score, read.rationale) == (score, rationale)
+    read = read_verdict(reply)
+    assert (read.score, read.rationale) == (score, rationale)
 
 
 @pytest.mark.parametrize(
@@ -172,26 +150,6 @@ def test_a_reply_has_a_score_and_reasons(reply, score, rationale) -> None:
 )
 def test_an_object_is_read_alike_alone_and_in_a_fence(written: str, rationale: str, fence: str) -> None:
     reply = fence.replace("{}", written)
-    read = read_reasoned(reply)
-    assert read.verdict.score == read_verdict(reply).score == 4, read.verdict.problem
+    read = read_verdict(reply)
+    assert read.score == 4, read.problem
     assert read.rationale == (rationale or ("" if reply[0] in "{`" else reply))
-
-
-@pytest.mark.parametrize("fence", ["{}", "```json\n{}\n```"])
-@pytest.mark.parametrize(
-    "written",
-    [
-        '{"score": 4.5}',
-        '{"score": "4.5"}',
-        '{"score": 0}',
-        '{"score": "6"}',
-        '{"score": "4/10"}',
-        '{"score": "4 or 5"}',
-        '{"score": ""}',
-        '{"score": 1e999}',
-        '{"rationale": "So.\\nScore: 2", "score": 4}',
-        '{"rationale": "So.", "score": 4, "score": 5,}',
-    ],
-)
-def test_no_level_is_read_from_an_object_that_states_none_or_two(written: str, fence: str) -> None:
-    assert read_reasoned(fence.replace("{}", written)).verdict.score is None

@@ -47,13 +47,9 @@ def test_the_level_alignment_is_the_root_mean_squared_difference() -> None:
     physicians = np.tile([5.0, 3.0, 5.0], (30, 1))
     ahead = alt_test(np.full(30, 4), physicians, np.arange(30), alignment="level").raters[0]
     assert (ahead.rho_judge, ahead.rho_rater, ahead.p_value) == (1, 0, 0)
-    by_label = alt_test(np.full(30, 4), physicians, np.arange(30), alignment="usable").raters[0]
-    assert (by_label.rho_judge, by_label.rho_rater) == (1, 1)
     # Squares count: off by 0 and 2 (1.41) is worse than off by 1.2 twice, though its mean difference is smaller.
     uneven = np.tile([3.0, 1.8, 4.2], (30, 1))
     assert alt_test(np.full(30, 4.2), uneven, np.arange(30), alignment="level").raters[0].rho_judge == 0
-    mean_is_best = alt_test(physicians.mean(axis=1), physicians, np.arange(30), alignment="level")
-    assert mean_is_best.rho == 1
 
 
 def test_the_standard_error_is_robust_to_conversations() -> None:
@@ -75,11 +71,10 @@ def test_the_standard_error_is_robust_to_conversations() -> None:
     assert result.raters[0].p_value == pytest.approx(expected)
 
 
-def test_nothing_varies() -> None:
+def test_where_nothing_varies_the_values_decide() -> None:
     same = np.tile([USABLE, USABLE, USABLE], (40, 1))
     agreeing = alt_test(np.full(40, 5), same, np.arange(40))
     assert ([rater.p_value for rater in agreeing.raters], agreeing.passed) == ([0, 0, 0], True)
-    assert alt_test(np.full(40, 5), same, np.arange(40), epsilon=0).passed is False
     opposed = alt_test(np.full(40, 1), same, np.arange(40))
     assert ([rater.p_value for rater in opposed.raters], opposed.omega, opposed.rho) == ([1, 1, 1], 0, 0)
 
@@ -101,31 +96,30 @@ def test_missing_scores_leave_pairs_out() -> None:
     result = alt_test(levels[:, 0], physicians, np.arange(100))
     # The first scored 20 answers; the last ten answers have one score alone.
     assert [rater.n for rater in result.raters] == [20, 90, 90]
-    first = result.raters[0]
-    assert (first.p_value, first.adjusted_p, first.won) == (None, None, None)
-    assert first.rho_judge is not None
+    assert (result.raters[0].p_value, result.raters[0].won) == (None, None)
     decided = [rater.rho_judge for rater in result.raters[1:]]
     assert result.rho == pytest.approx(np.mean(decided))
-    assert result.passed is not None
     assert "1 of 3 physicians cannot be decided" in str(result.why)
     assert "they have 20" in str(result.why)
-    # Answers that one physician alone scored change nothing for the two others.
-    assert result.raters[1:] == alt_test(levels[:90, 0], physicians[:90], np.arange(90)).raters[1:]
 
 
-def test_too_little_to_conclude() -> None:
-    level = np.full((40, 3), USABLE)
-    alone = alt_test(level[:, 0], level[:, :1], np.arange(40))
-    assert (alone.raters[0].n, alone.omega, alone.rho, alone.passed) == (0, None, None, None)
-    assert "at least two physicians" in str(alone.why)
-    few = alt_test(level[:29, 0], level[:29], np.arange(29))
-    assert ([rater.p_value for rater in few.raters], few.passed) == ([None] * 3, None)
-    assert "they have 29, 29, 29" in str(few.why)
-    one_conversation = alt_test(level[:, 0], level, np.zeros(40))
-    assert one_conversation.passed is None
-    assert "more than one conversation" in str(one_conversation.why)
-    two = alt_test(level[:, 0], level[:, :2], np.arange(40))
+@pytest.mark.parametrize(
+    ("answers", "raters", "conversations", "why"),
+    [
+        (40, 1, 40, "at least two physicians"),
+        (29, 3, 29, "they have 29, 29, 29"),
+        (40, 3, 1, "more than one conversation"),
+        (0, 3, 1, "cannot be decided"),
+    ],
+)
+def test_too_little_to_conclude(answers: int, raters: int, conversations: int, why: str) -> None:
+    levels = np.full((answers, raters), USABLE)
+    result = alt_test(np.full(answers, USABLE), levels, np.arange(answers) % conversations)
+    assert ([rater.p_value for rater in result.raters], result.passed) == ([None] * raters, None)
+    assert why in str(result.why)
+
+
+def test_two_physicians_suffice_with_a_warning() -> None:
+    two = alt_test(np.full(40, USABLE), np.full((40, 2), USABLE), np.arange(40))
     assert (two.passed, two.omega) == (True, 1)
     assert "at least three" in str(two.why)
-    nothing = alt_test(np.zeros(0), np.zeros((0, 3)), np.zeros(0))
-    assert (nothing.passed, nothing.raters[0].rho_judge) == (None, None)

@@ -51,12 +51,9 @@ def test_undefined_resamples_are_left_out_unless_they_are_most() -> None:
     assert np.isnan(bca(np.full(4, np.nan), 1.0, np.array([1.0, 2.0]))).all()
 
 
-def test_bca_without_spread_falls_back_to_the_percentiles() -> None:
+def test_without_spread_bca_falls_back_to_the_percentiles() -> None:
     drawn = np.linspace(0, 1, 101)
     assert bca(drawn, 0.5, np.full(9, 0.5)) == percentile(drawn)
     assert bca(drawn, -1.0, np.array([0.1, 0.2])) == percentile(drawn)
-
-
-def test_one_conversation_has_no_spread() -> None:
-    result = bootstrap(tallies(VALUES), np.zeros(60), mean, 100)["mean"]
-    assert result == pytest.approx((VALUES.mean(),) * 3)
+    one_conversation = bootstrap(tallies(VALUES), np.zeros(60), mean, 100)["mean"]
+    assert one_conversation == pytest.approx((VALUES.mean(),) * 3)

@@ -1,11 +1,9 @@
-from collections import Counter
-
 import numpy as np
 import pytest
 import statsmodels.api as sm
 from scipy.special import expit
 
-from medjudge.statistics.davidson import Comparisons, fit_davidson, most_informative, outcome_probabilities, ranking
+from medjudge.statistics.davidson import Comparisons, fit_davidson, outcome_probabilities, ranking
 
 # Davidson (1970), example 2: six brands of chocolate pudding. Brands i and j, wins of i, wins of j, ties.
 PUDDING = np.array(
@@ -83,36 +81,3 @@ def test_intervals_are_near_those_of_the_information_matrix() -> None:
     assert errors == pytest.approx([0.1219, 0.1218, 0.1268, 0.1220, 0.1271, 0.1266], rel=0.08)
     assert ranked.covariate is None
     assert sum(share.value for share in ranked.win_share) == pytest.approx(3)
-
-
-def every_pair(models: int, questions: int) -> tuple[np.ndarray, np.ndarray]:
-    rows, columns = np.triu_indices(models, k=1)
-    return np.tile(rows, questions), np.tile(columns, questions)
-
-
-def test_without_results_every_pair_of_models_is_as_informative() -> None:
-    first, second = every_pair(4, 10)
-    none = np.array([], dtype=int)
-    chosen = most_informative(none, none, np.empty((0, 3)), first, second, 4, 12)
-    assert sorted(Counter(zip(first[chosen], second[chosen], strict=True)).values()) == [2] * 6
-    assert len(set(chosen.tolist())) == 12
-
-
-def test_models_that_are_close_come_before_models_that_are_far_apart() -> None:
-    # As many comparisons of each pair: 0 and 1 split theirs, 2 and 3 too, and 0 always beats 2.
-    first, second = np.repeat([0, 2, 0], 40), np.repeat([1, 3, 2], 40)
-    even = [[1, 0, 0], [0, 0, 1]] * 20
-    outcomes = np.array(even + even + [[1, 0, 0]] * 40)
-    opened = np.array([1, 0]), np.array([3, 1])  # 1 and 3 are far apart, 0 and 1 close
-    before = most_informative(first, second, np.array(even * 3), *opened, 4, 1)
-    assert before.tolist() == [0]  # all four alike: 1 and 3 were never compared
-    kinds = most_informative(first, second, outcomes, np.repeat(opened[0], 500), np.repeat(opened[1], 500), 4, 500)
-    assert (kinds >= 500).sum() > 100
-
-
-def test_a_model_with_no_comparison_comes_first() -> None:
-    first, second = np.zeros(10, dtype=int), np.ones(10, dtype=int)
-    outcomes = np.tile([[1, 0, 0], [0, 0, 1]], (5, 1))
-    opened = every_pair(3, 5)
-    chosen = most_informative(first, second, outcomes, *opened, 3, 4)
-    assert all(2 in (opened[0][index], opened[1][index]) for index in chosen)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from medjudge.benchmark.files import check_file, read_benchmark
+from medjudge.benchmark.files import check_file
 from medjudge.text.checklist_items import items_of, split_checklist
 
 
@@ -53,10 +53,6 @@ def test_a_question_s_own_items_come_before_its_checklist(question) -> None:
     assert [(item.text, item.points, item.importance) for item in items_of(own)] == [("Warns", 3.5, None)]
     assert [item.text for item in items_of(question(checklist=checklist))] == ["The dose", "The limit"]
     assert items_of(question(checklist="Be right.")) == items_of(question()) == []
-
-
-def test_the_sample_has_items_throughout() -> None:
-    assert all(len(items_of(question)) >= 3 for question in read_benchmark("sample").questions)
 
 
 def test_the_released_checklists_are_split_but_for_four(real_data: Path) -> None:

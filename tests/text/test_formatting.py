@@ -45,20 +45,6 @@ Bed: 2; Pulse: 124; Note: < 5 L
 
 
 def test_lone_marks_are_no_formatting() -> None:
-    for text in (
-        "*",
-        "a * b",
-        "5 < 6 > 4",
-        "**",
-        "`",
-        "_",
-        "a_b",
-        "#1 cause",
-        "|x|",
-        "<b",
-        "p<b and c>d",
-        "1. a",
-        "-5",
-        "~5 mg",
-    ):
-        assert plain(text) == text
+    text = "* | a * b | 5 < 6 > 4 | ** | ` | _ | a_b | #1 cause | <b | p<b and c>d | 1. a | -5 | ~5 mg"
+    for lone in (*text.split(" | "), "|x|"):
+        assert plain(lone) == lone

@@ -2,8 +2,8 @@ from random import Random
 
 import pytest
 
-from medjudge.text.blocks import heading_rank, in_series, is_complete
-from medjudge.text.grammar import clauses, grammar_of, is_balanced, sentence_starts
+from medjudge.text.blocks import in_series
+from medjudge.text.grammar import clauses, grammar_of, sentence_starts
 from medjudge.text.outline import outline_of, written
 from medjudge.text.reordering import reordered
 
@@ -25,14 +25,6 @@ def test_clauses_end_at_semicolons_and_outside_brackets_only() -> None:
     assert clauses(chinese, ZH).texts == ["多饮水并休息；", "不要饮酒（尤其是烈性酒；还有啤酒）。"]
 
 
-@pytest.mark.parametrize(
-    ("line", "rank"),
-    [("# A", 1), ("###### A", 6), ("一、诊断", 7), ("**一、诊断**", 7), ("**Therapy**", 8), ("Therapy", 0), ("#A", 0)],
-)
-def test_headings_have_ranks(line: str, rank: int) -> None:
-    assert heading_rank(line) == rank
-
-
 @pytest.mark.parametrize("mark", ["- ", "* ", "• ", "■", "◦ ", "1. ", "12) ", "3、", "（4）", "⑤"])
 def test_every_station_knows_the_same_marks_of_list_items(mark: str) -> None:
     text = f"{mark}alpha is the first item\n{mark}beta is the second item"
@@ -41,11 +33,3 @@ def test_every_station_knows_the_same_marks_of_list_items(mark: str) -> None:
     assert [line.prefix for line in outline.lines] == [mark, mark]
     assert written(outline, outline.parts) == text
     assert sorted(reordered(text, EN, Random(0)).split("\n")) == sorted(text.split("\n"))
-
-
-def test_what_is_complete_and_balanced() -> None:
-    assert is_complete("It is gout.")
-    assert not is_complete("Causes:")
-    assert not is_complete("Causes of gout")
-    assert is_balanced('"a" (b)')
-    assert not is_balanced("（a)")

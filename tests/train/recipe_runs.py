@@ -134,7 +134,7 @@ def run_recipe(arguments: list[str]) -> None:
 
 
 def refused(arguments: list[str], capsys: pytest.CaptureFixture[str], message: str) -> bool:
-    """Whether the recipe ended with 2, and the last thing that it said is one line with the message."""
+    """True if the recipe ended with 2, and its last words are one line with the message."""
     capsys.readouterr()
     with pytest.raises(SystemExit) as caught:
         run_recipe(arguments)

@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 from recipe_runs import changed, generative_trainer_of, gradients_of, moved, score_logits
-from safetensors.torch import load_file
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig, Qwen2Config, Qwen2ForCausalLM
 
-from medjudge.judge.adapter import check_adapter_config, merge_adapter
-from medjudge.models.loading import load_causal_lm, load_tokenizer
+from medjudge.models.loading import load_tokenizer
 from medjudge.train.features import read_training_lines
 from medjudge.train.generative import GenerativeTrainer
 
@@ -129,18 +127,3 @@ def test_three_epochs_compute_the_lower_layers_once(trained, base, monkeypatch, 
     trainer, batches = built
     # Later epochs put other lines together.
     assert batches == len(trainer.get_train_dataloader()) + len(trainer.get_eval_dataloader())
-
-
-@pytest.mark.slow
-def test_an_adapter_on_upper_layers_is_loaded_merged_and_is_trained_further(trained, base, tmp_path) -> None:
-    last = {"eval_strategy": "no", "save_strategy": "no"}
-    first = trained("generative", base, upper_layers=1, **last, output_dir=tmp_path / "first")
-    options = {"start_from": first, "output_dir": tmp_path / "second", **last}
-    second = trained("generative", base, **options)
-    check_adapter_config(second)
-    names = [load_file(folder / "adapter_model.safetensors").keys() for folder in (first, second)]
-    assert names[0] == names[1]
-    assert all(f".layers.{LAYERS - 1}." in name for name in names[0])
-    models = merge_adapter(load_causal_lm(str(base)), second), load_causal_lm(str(base))
-    weights = [[layer.self_attn.q_proj.weight for layer in model.model.layers] for model in models]
-    assert list(map(torch.equal, *weights)) == [True, True, True, False]

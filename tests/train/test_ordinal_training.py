@@ -1,4 +1,4 @@
-"""What is particular to training an ordinal judge: its losses, and its windows."""
+"""Losses and windows in training an ordinal judge."""
 
 import pytest
 import torch

@@ -1,9 +1,5 @@
 """Precision, dropout and memory of a training run."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -42,14 +38,3 @@ def test_nothing_is_dropped_on_a_cpu(kind, trained, monkeypatch) -> None:
     rates = [module.p for module in kept[0].modules() if isinstance(module, torch.nn.Dropout)]
     assert len(rates) > 0
     assert set(rates) == {0.0}
-
-
-def test_onednn_keeps_few_products_unless_the_user_chose_otherwise() -> None:
-    names = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
-    code = f"import os, sys, medjudge; print('torch' in sys.modules, *map(os.environ.get, {names}))"
-    clean = {name: value for name, value in os.environ.items() if name not in names}
-    for chosen, printed in (({}, "False 16 16"), ({"LRU_CACHE_CAPACITY": "64"}, "False 16 64")):
-        done = subprocess.run(
-            [sys.executable, "-c", code], env=clean | chosen, capture_output=True, text=True, check=True
-        )
-        assert done.stdout.strip() == printed

@@ -12,7 +12,9 @@ from tiny_models import build_generative_judge
 
 from medjudge.errors import InputError
 from medjudge.files import file_sha256
+from medjudge.judge.adapter import check_adapter_config, merge_adapter
 from medjudge.judge.folder import TrainedOn, load_judge, read_card
+from medjudge.models.loading import load_causal_lm
 from medjudge.train.adapters import seen_before
 
 
@@ -109,3 +111,17 @@ def test_a_judge_of_another_kind_base_or_style_is_no_start(
     arguments = recipe(kind, **{"model_name_or_path": tiny_lm, **options}, start_from=judge)
     assert refused(arguments, capsys, message)
     assert not (tmp_path / "judges").exists()
+
+
+@pytest.mark.slow
+def test_an_adapter_on_upper_layers_is_loaded_merged_and_is_trained_further(trained, tiny_lm, tmp_path) -> None:
+    last = {"eval_strategy": "no", "save_strategy": "no"}
+    first = trained("generative", upper_layers=1, **last, output_dir=tmp_path / "first")
+    second = trained("generative", start_from=first, **last, output_dir=tmp_path / "second")
+    check_adapter_config(second)
+    names = [load_file(folder / "adapter_model.safetensors").keys() for folder in (first, second)]
+    assert names[0] == names[1]
+    assert all(".layers.1." in name for name in names[0])
+    models = merge_adapter(load_causal_lm(str(tiny_lm)), second), load_causal_lm(str(tiny_lm))
+    weights = [[layer.self_attn.q_proj.weight for layer in model.model.layers] for model in models]
+    assert list(map(torch.equal, *weights)) == [True, False]

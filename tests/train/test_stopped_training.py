@@ -16,7 +16,8 @@ from transformers import Trainer
 
 from medjudge.errors import InputError
 from medjudge.judge.folder import read_card
-from medjudge.train.checkpoints import checkpoint_step, last_checkpoint
+from medjudge.train.checkpoints import checkpoint_step, kept_step, last_checkpoint
+from medjudge.train.trained_card import measure
 
 BY_THE_CLOCK = {"save_strategy": "best", "save_minutes": 1e-6}  # after every step
 BY_THE_CLOCK |= {"eval_strategy": "epoch", "max_steps": -1, "num_train_epochs": 3, "logging_steps": 3}
@@ -78,7 +79,9 @@ def test_the_best_checkpoint_outlives_those_by_the_clock(trained, interrupted, m
         lambda rows, level: {"quadratic_kappa": -next(evaluations), "usable_agreement": 0.5},
     )
     kept = []
-    monkeypatch.setattr("train_judge.write_curves", lambda path, history, step: kept.append(step))
+    monkeypatch.setattr(
+        "train_judge.measure", lambda trainer, *rest: (kept.append(kept_step(trainer)), measure(trainer, *rest))[1]
+    )
     folder = interrupted(30, **BY_THE_CLOCK)
     best, last = sorted(checkpoint_step(path) for path in (folder / "checkpoints").iterdir())
     assert last > best + 1

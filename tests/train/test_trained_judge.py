@@ -1,4 +1,4 @@
-"""What the recipe leaves: a folder that judges as the model that was trained."""
+"""The product of the recipe: a folder that judges as the model that was trained."""
 
 import json
 from pathlib import Path

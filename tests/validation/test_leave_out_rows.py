@@ -28,12 +28,10 @@ def test_each_row_compares_both_judges_on_the_answers_of_its_own_value(question,
     assert [row.left_out for row in rows] == ["a", "b", None]
     assert [row.n for row in rows] == [4, 3, 7]
     assert [row.coverage for row in rows] == [1.0, 0.75, 0.875]
-    assert [row.conversations for row in rows] == [2, 2, 2]  # both models answered in the same conversations
     assert rows[0].unseen["usable_agreement"]["value"] == 0.75
     assert rows[0].difference["bias"] == {"value": -1.0, "low": None, "high": None}
     assert rows[1].difference["usable_agreement"]["value"] == pytest.approx(-2 / 3, abs=1e-6)
     assert rows[2].unseen["usable_agreement"]["value"] == pytest.approx(4 / 7, abs=1e-6)
-    assert rows[2].seen["quadratic_kappa"] == {"value": None, "low": None, "high": None}
 
 
 def test_categories_raters_and_rounds(question, physician_score) -> None:
@@ -46,7 +44,6 @@ def test_categories_raters_and_rounds(question, physician_score) -> None:
     (row,) = leave_out_rows("category", questions, {"MTG": rounds}, judged("all", [("q2", "m")], [4]), scores)
     assert (row.left_out, row.n) == ("MTG", 1)
     assert row.unseen["usable_agreement"]["value"] == 0  # 3.5 by the judge, 4.5 by physicians
-    assert row.seen["bias"] == {"value": 0.0, "low": None, "high": None}
     (nothing,) = leave_out_rows("category", questions, {"MTG": []}, judged("all", [("q2", "m")], [4]), scores)
     assert (nothing.n, nothing.coverage, nothing.difference) == (0, 0.0, None)
     with pytest.raises(InputError, match="category MK: physicians scored no answer"):

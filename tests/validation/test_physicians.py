@@ -2,7 +2,7 @@ import krippendorff
 import numpy as np
 import pytest
 
-from medjudge.validation.physicians import agreement_of_physicians, among_physicians
+from medjudge.validation.physicians import agreement_of_physicians, agreement_of_raters, among_physicians
 
 GENERATOR = np.random.default_rng(9)
 
@@ -30,9 +30,10 @@ def test_agreement_is_over_all_pairs_of_raters_with_missing_scores(pairs) -> Non
     assert result.usable_agreement["value"] == pytest.approx(np.mean(same), abs=1e-6)
     alpha = krippendorff.alpha(both.T, level_of_measurement="ordinal")
     assert result.krippendorff_alpha["value"] == pytest.approx(alpha, abs=1e-6)
+    assert among_physicians(pairs([5, 1], [4, 2]), ["a"]) is None  # one rater is no ceiling
 
 
-def test_physicians_agree_the_same_with_no_judge_beside_them(pairs, question, physician_score) -> None:
+def test_physicians_agree_the_same_with_no_judge_beside_them(question, physician_score) -> None:
     raters = three_raters(40)
     questions = [question(id=f"q{row}") for row in range(40)]
     scores = [
@@ -41,15 +42,7 @@ def test_physicians_agree_the_same_with_no_judge_beside_them(pairs, question, ph
         for name, level in zip("abc", levels, strict=True)
         if np.isfinite(level)
     ]
-    judge = np.full(40, 3)
-    expected = among_physicians(pairs(judge, judge, raters=raters), ["a", "b", "c"], resamples=100)
-    measures = ("usable_agreement", "cohen_kappa", "quadratic_kappa", "krippendorff_alpha")
-    result = agreement_of_physicians(questions, scores, resamples=100)
-    assert result.answers == expected.answers
-    for name in measures:
-        assert getattr(result, name)["value"] == getattr(expected, name)["value"]
+    conversation = np.array([question.group for question in questions])
+    expected = agreement_of_raters(raters, conversation, resamples=100)
+    assert agreement_of_physicians(questions, scores, resamples=100) == expected
     assert agreement_of_physicians(questions, [physician_score(question_id="q1", rater="constructed")]) is None
-
-
-def test_one_rater_is_no_ceiling(pairs) -> None:
-    assert among_physicians(pairs([5, 1], [4, 2]), ["a"]) is None

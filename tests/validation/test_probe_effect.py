@@ -1,18 +1,14 @@
-import numpy as np
 import pytest
-from scipy.stats import binomtest, bootstrap
+from scipy.stats import binomtest
 
 from medjudge.records import Judgment
 from medjudge.validation.probe_effect import probe_effect
 
 
-def verdict(
-    question: str, score: int | None, expected: float | None = None, round: int = 1, model: str = "m"
-) -> Judgment:
+def verdict(question: str, score: int | None, expected: float | None = None, round: int = 1) -> Judgment:
     error = "no verdict" if score is None else None
-    return Judgment(
-        question_id=question, model=model, judge="j", round=round, score=score, expected=expected, error=error
-    )
+    key = {"question_id": question, "model": "m", "judge": "j", "round": round}
+    return Judgment(**key, score=score, expected=expected, error=error)
 
 
 def test_the_effect_of_a_few_answers_by_hand() -> None:
@@ -23,7 +19,7 @@ def test_the_effect_of_a_few_answers_by_hand() -> None:
     groups = {"a": "one", "b": "one", "c": "two", "d": "three", "e": "four", "not probed": "five"}
     effect = probe_effect(before, after, groups)
     # a rose; b fell; c was usable and is unscored; d's rounds average to 4.5 and then 4: usable both times.
-    assert (effect.n, effect.conversations, effect.skipped, effect.unscored) == (4, 3, 2, 1)
+    assert (effect.n, effect.conversations, effect.unscored) == (4, 3, 1)
     assert effect.shift["value"] == pytest.approx((0.7 - 0.7 - 0.5) / 3, abs=1e-6)
     assert effect.flips["value"] == 3 / 4  # a judge that falls silent has been moved
     assert effect.to_usable["value"] == 1 / 4
@@ -49,7 +45,6 @@ def test_shares_have_wilsons_interval_for_conversations_of_one_answer() -> None:
         flipped = shares([place < k for place in range(n)], [f"g{place}" for place in range(n)])
         interval = binomtest(k, n).proportion_ci(0.95, method="wilson")
         assert (flipped["low"], flipped["high"]) == pytest.approx((interval.low, interval.high), abs=1e-6)
-    assert shares([False] * 40, [f"g{n}" for n in range(40)])["high"] > 0.05
 
 
 def test_answers_of_one_conversation_are_worth_less() -> None:
@@ -59,20 +54,6 @@ def test_answers_of_one_conversation_are_worth_less() -> None:
     together = shares([n < 10 for n in range(40)], eight)
     apart = shares([n % 4 == 0 for n in range(40)], eight)
     assert together["high"] - together["low"] > 1.3 * (apart["high"] - apart["low"])
-
-
-def test_the_interval_of_the_shift_is_scipys_bootstrap_over_conversations() -> None:
-    generator = np.random.default_rng(0)
-    change_by_group = generator.normal(0.1, 0.3, 30)
-    before, after, groups = [], [], {}
-    for n, (by, model) in enumerate((by, model) for by in change_by_group for model in ("a", "b")):
-        groups[f"q{n}"] = f"g{n // 2}"
-        before.append(verdict(f"q{n}", 3, 3.0, model=model))
-        after.append(verdict(f"q{n}", 3, 3.0 + by, model=model))
-    shift = probe_effect(before, after, groups, resamples=20_000).shift
-    other = bootstrap((change_by_group,), np.mean, method="percentile", n_resamples=20_000, rng=1).confidence_interval
-    assert shift["value"] == pytest.approx(change_by_group.mean(), abs=1e-6)
-    assert (shift["low"], shift["high"]) == pytest.approx((other.low, other.high), abs=0.01)
 
 
 def test_nothing_to_compare_one_conversation_only_and_no_move() -> None:

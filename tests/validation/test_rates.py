@@ -39,13 +39,9 @@ def test_a_lenient_judge_is_put_right_by_a_few_scores(everything) -> None:
     assert set(rates.by_model) == {"strong", "weak"}
     assert list(rates.by_category) == ["MK", "MR"]
     assert rates.by_model["strong"].answers == 200
-
-
-def test_nothing_beyond_the_scored_answers_needs_no_prediction(everything) -> None:
-    questions, judgments, scores, _ = everything
     scored = {score.answer_key for score in scores}
     of_scored = [judgment for judgment in judgments if judgment.answer_key in scored]
-    assert usability_rates(questions, of_scored, scores) is None
+    assert usability_rates(questions, of_scored, scores) is None  # nothing to predict
 
 
 def test_an_answer_that_the_judge_left_unscored_counts_as_not_usable_to_it(everything) -> None:

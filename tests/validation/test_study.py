@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 
 from medjudge.errors import InputError
@@ -31,10 +30,8 @@ def test_counts_coverage_and_parts(questions, physician_score) -> None:
     assert {(cell["low"], cell["high"]) for cell in study.overall.values()} == {(None, None)}
     assert study.overall["bias"]["value"] == pytest.approx(-5 / 9, abs=1e-6)
     assert {name: part["n"]["value"] for name, part in study.by_category.items()} == {"MK": 6, "MTG": 3}
-    assert list(study.by_model) == ["m"]
-    assert list(study.by_language) == ["en"]
-    assert study.by_difficulty == {}
-    assert np.array(study.confusion).tolist()[0][1] == 5
+    assert (list(study.by_model), list(study.by_language), study.by_difficulty) == (["m"], ["en"], {})
+    assert study.confusion[0][1] == 5
     assert study.confusion_usable == [[5, 0], [0, 4]]
     assert study.usability is study.teacher is study.ranking is study.confidence is study.physicians
 
@@ -62,15 +59,11 @@ def test_rounds_and_raters_are_averaged_before_they_are_compared(questions, phys
     assert study.physicians.usable_agreement["value"] == 0.5
 
 
-def test_both_kinds_of_interval_are_named(questions, physician_score) -> None:
-    scores = [physician_score(question_id=f"q{n}", score=5 - n % 3) for n in range(10)]
-    judgments = [judged(f"q{n}", 5 - n % 4) for n in range(10)]
-    questions = [question.model_copy(update={"group": question.id}) for question in questions]
-    corrected = agreement_study("j", questions, judgments, scores, settings=FEW)
-    plain = agreement_study("j", questions, judgments, scores, settings=FEW._replace(interval="percentile"))
-    assert "bias-corrected and accelerated bootstrap over conversations, 200 resamples" in corrected.interval
-    assert "percentile bootstrap" in plain.interval
-    assert corrected.overall != plain.overall
+def test_percentile_intervals_are_named(questions, physician_score) -> None:
+    scores, judgments = [physician_score(question_id="q0")], [judged("q0", 4)]
+    for method, name in (("bca", "bias-corrected and accelerated"), ("percentile", "percentile")):
+        study = agreement_study("j", questions, judgments, scores, settings=FEW._replace(interval=method))
+        assert study.interval == f"95 %, {name} bootstrap over conversations, 200 resamples"
 
 
 def test_unsafe_answers_are_those_with_the_veto_and_unusable_ones_of_safety_and_ethics(
@@ -100,11 +93,6 @@ def test_constructed_levels_are_no_physicians(questions, physician_score) -> Non
     assert study.overall["usable_agreement"]["value"] == 1.0
 
 
-def test_nothing_in_common_is_an_input_error(questions, physician_score) -> None:
-    with pytest.raises(InputError, match="no answer has both"):
-        agreement_study("j", questions, [judged("q0", None)], [physician_score(question_id="q0")])
-
-
 def test_a_teacher_can_stand_in_the_physicians_place(questions) -> None:
     teacher = teacher_scores([judged("q0", 5, judge="gpt"), judged("q1", None, judge="gpt")])
     study = agreement_study("j", questions, [judged("q0", 4), judged("q1", 4)], teacher, against="gpt", settings=FEW)
@@ -123,7 +111,9 @@ def test_a_perfect_judge_has_a_kappa_with_a_low_end(question, physician_score) -
     assert kappa["low"] == pytest.approx(1 - 0.036994 / 0.5, abs=1e-4)
 
 
-def test_a_teacher_that_scored_none_of_the_answers_is_said(questions, physician_score) -> None:
-    teacher = [judged("q5", 4, judge="gpt")]
+def test_nothing_in_common_is_an_input_error(questions, physician_score) -> None:
+    scores = [physician_score(question_id="q0")]
+    with pytest.raises(InputError, match="no answer has both"):
+        agreement_study("j", questions, [judged("q0", None)], scores)
     with pytest.raises(InputError, match="--teacher gpt: it scored none of the 1 answers"):
-        agreement_study("j", questions, [judged("q0", 4)], [physician_score(question_id="q0")], teacher=teacher)
+        agreement_study("j", questions, [judged("q0", 4)], scores, teacher=[judged("q5", 4, judge="gpt")])

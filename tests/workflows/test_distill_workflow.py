@@ -1,9 +1,10 @@
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
-from calls import refused_with as refused
+from calls import refused, worked
 
 from medjudge.benchmark.llmeval2 import scheme_of
 from medjudge.errors import InputError
@@ -31,13 +32,14 @@ def test_a_scheme_is_chosen_for_a_run_that_keeps_none(medjudge, sample_run: Path
     consumer_questions = re.sub(r'"category": ?"\w+"', '"category":"CHQ"', file.read_text(encoding="utf-8"))
     file.write_text(consumer_questions.replace('"zh"', '"en"'), encoding="utf-8")
     refused(medjudge("distill", sample_run, "--out", "data"), "CHQ")
-    done = medjudge("distill", sample_run, "--out", "data", "--scheme", "consumer-health", "--quiet")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "Next: medjudge train --config minilm-ordinal" in done.stdout  # e5-ordinal where a question is not English
-    assert read_scheme(tmp_path / "data" / "scheme.json") == open_scheme("consumer-health")
-    refused(
-        medjudge("distill", sample_run, "--out", "again", "--scheme", "llmeval-med"), "keeps a copy of another scheme"
-    )
+    shutil.copytree(sample_run, tmp_path / "run")
+    worked(medjudge("distill", sample_run, "--out", "data", "--scheme", "consumer-health"))
+    judged = medjudge("validate", "run", "--judge", "nobody", "--scheme", "consumer-health")
+    assert "nobody" in judged.stderr  # the questions were read
+    for folder in ("data", "run"):
+        assert read_scheme(tmp_path / folder / "scheme.json") == open_scheme("consumer-health")
+    for command in (("distill", "run", "--out", "again"), ("validate", "run", "--judge", "similarity")):
+        refused(medjudge(*command, "--scheme", "llmeval-med"), "keeps a copy of another scheme")
 
 
 def test_runs_of_two_schemes_are_refused(sample_run: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from calls import refused_with as refused
+from calls import worked
 from chat_server import completion
 from tiny_judges import build_ordinal_judge
 from tiny_models import build_generative_judge
@@ -77,8 +78,11 @@ def evaluated(medjudge, asked: tuple[Path, Path], url: str, run: Path, *options:
 def test_a_server_checks_every_item_once_and_the_scores_follow(medjudge, chat_server, asked, tmp_path) -> None:
     server = chat_server(marking())
     folder = tmp_path / "run"
-    done = evaluated(medjudge, asked, server.url, folder, "--json")
-    assert done.returncode == 0, done.stderr
+    estimate = json.loads(evaluated(medjudge, asked, server.url, folder, "--dry-run", "--json").stdout)
+    assert estimate["calls"] == 8 + 6
+    assert estimate["tokens_out"]["at_most"] > 8 * 1024 + 6 * 256
+    assert (server.asked, folder.exists()) == ([], False)
+    done = worked(evaluated(medjudge, asked, server.url, folder, "--json"))
     assert len(server.asked) == 8 + 6  # scores of all answers, items of those to questions with items
     study = json.loads(done.stdout)["items"]
     run = Run(folder)
@@ -98,8 +102,7 @@ def test_a_server_checks_every_item_once_and_the_scores_follow(medjudge, chat_se
     assert sum(study["models"][0]["levels"]) == 2  # the items of MK-en-01 are neither core nor secondary
     assert {row["theme"] for row in study["themes"]} == {"core", "secondary", "other"}
     assert json.loads((folder / "items" / "gpt.json").read_text()) == study
-    again = evaluated(medjudge, asked, server.url, folder)
-    assert again.returncode == 0, again.stderr
+    again = worked(evaluated(medjudge, asked, server.url, folder))
     assert len(server.asked) == 14
     assert "6 of 6 answers have verdicts" in again.stdout
 
@@ -112,45 +115,6 @@ def test_answers_without_verdicts_are_counted_with_their_reason(medjudge, chat_s
     refused = [one for one in item_judgments(Run(tmp_path / "run"), "gpt") if one.items is None]
     assert [one.error_kind for one in refused] == [ErrorKind.UNREADABLE_REPLY] * 2
     assert "without verdicts: 2, unreadable reply: the reply is no JSON object" in " ".join(done.stdout.split())
-
-
-@pytest.mark.slow
-def test_physicians_verdicts_are_compared_by_eval_and_by_validate(medjudge, judged, asked, jsonl) -> None:
-    run, server = judged
-    folder = run.path
-    scores = [
-        ItemScore(
-            **verdict_of._asdict(),
-            rater=rater,
-            item=item.text,
-            # dr-a agrees with the judge but on one item, dr-b always.
-            verdict="met" if (len(item.text) % 2 == 1) != (rater == "dr-a" and place == 0) else "contradicted",
-        )
-        for verdict_of in (judgment.answer_key for judgment in item_judgments(run, "gpt"))
-        for place, item in enumerate(items_of(next(one for one in run.questions() if one.id == verdict_of.question_id)))
-        for rater in ("dr-a", "dr-b")
-    ]
-    write_records(run.items_file, scores)
-    done = evaluated(medjudge, asked, server.url, folder, "--json")
-    people = json.loads(done.stdout)["items"]["physicians"]
-    assert people["raters"] == ["dr-a", "dr-b"]
-    assert people["constructed"] is False
-    # Where the two differ, there is no verdict of more than half.
-    assert people["judge"]["verdicts"] == len(scores) // 2 - 6
-    assert people["judge"]["agreement"]["value"] == 1
-    assert people["among"]["verdicts"] == len(scores) // 2
-    assert people["among"]["agreement"]["value"] == pytest.approx(1 - 6 / (len(scores) // 2), abs=1e-6)
-    assert {row["rater"] for row in people["alt_test"]["raters"]} == {"dr-a", "dr-b"}
-    keys = {score.answer_key for score in scores}
-    levels = jsonl("levels.jsonl", *({**key._asdict(), "rater": "dr-a", "score": 4} for key in keys))
-    known = ("--judge", "openai:gpt", "--base-url", server.url)
-    checked = medjudge("validate", folder, *known, "--physicians", levels, **KEY)
-    assert checked.returncode in (0, 1), checked.stderr
-    assert "items against physicians (dr-a, dr-b): agreement 100.0 %" in checked.stdout
-    assert "alternative annotator test on items" in checked.stdout
-    written = json.loads((folder / "agreement" / "gpt.json").read_text())
-    assert written["items"]["judge"]["verdicts"] == people["judge"]["verdicts"]
-    assert {"core", "secondary", "other"} == set(written["items"]["by_theme"])
 
 
 def test_a_physician_who_marked_only_items_is_enough_to_validate(medjudge, judged) -> None:
@@ -168,14 +132,12 @@ def test_a_physician_who_marked_only_items_is_enough_to_validate(medjudge, judge
     write_records(run.items_file, scores)
     known = ("--judge", "openai:gpt", "--base-url", server.url)
     asked_before = len(server.asked)
-    done = medjudge("validate", folder, *known, **KEY)
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("validate", folder, *known, **KEY))
     shown = " ".join(done.stdout.split())
     assert "physicians scored no answer, so there is no gate to check" in shown
     assert "items against physicians (dr-a): agreement" in shown
     assert " core: agreement" in shown
-    # One verdict differs, and with two answers one of the two sides gave one verdict throughout: kappa is 0.
-    assert re.search(r"1 of 2 differ \(kappa 0\.00, macro-F1 0\.33\) on MK-en-03: ", shown)
+    assert "1 of 2 differ on MK-en-03: " in shown
     written = json.loads(medjudge("validate", folder, *known, "--json", **KEY).stdout)
     assert (written["judge"], written["pairs"]) == ("gpt", None)
     verdicts = sum(len(judgment.items) for judgment in judgments)
@@ -200,8 +162,7 @@ def test_a_generative_judge_checks_items_beside_its_scores(medjudge, tiny_lm, as
     judge = build_generative_judge(tmp_path / "judges" / "tiny", tiny_lm, max_length=8192)
     questions, answers = asked
     options = ("--benchmark", questions, "--answers", answers, "--judge", judge, "--run", tmp_path / "run")
-    done = medjudge("eval", *options, "--items")
-    assert done.returncode == 0, done.stderr
+    worked(medjudge("eval", *options, "--items"))
     judgments = item_judgments(Run(tmp_path / "run"), "tiny")
     assert len(judgments) == 6
     assert all(0 < verdict.met < 1 for judgment in judgments for verdict in judgment.items)
@@ -222,11 +183,6 @@ def test_what_items_cannot_be_used_with_is_refused_before_anything_is_written(
         ),
     ):
         refused(medjudge("eval", "--benchmark", questions, "--judge", judge, *options), named)
-    (levels_only / "head.safetensors").write_bytes(b"cut")
-    done = medjudge("eval", "--benchmark", questions, "--judge", levels_only, *options)
-    assert done.returncode == 2
-    assert "levels-only" in done.stderr
-    assert "Traceback" not in done.stderr
     one = jsonl("bare.jsonl", {"id": "plain", "category": "MK", "prompt": "Why?"})
     given = jsonl("given.jsonl", {"question_id": "plain", "model": "m", "text": "So."})
     bare = ("--benchmark", one, "--answers", given, "--judge", "openai:gpt", "--run", tmp_path / "run", "--items")
@@ -237,30 +193,10 @@ def test_what_items_cannot_be_used_with_is_refused_before_anything_is_written(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_dry_run_counts_the_requests_for_items_and_sends_none(medjudge, chat_server, asked, tmp_path: Path) -> None:
-    server = chat_server(marking())
-    done = evaluated(medjudge, asked, server.url, tmp_path / "run", "--dry-run", "--json")
-    assert done.returncode == 0, done.stderr
-    estimate = json.loads(done.stdout)
-    assert estimate["calls"] == 8 + 6  # a score for each answer, and items of all but the plain question
-    assert estimate["tokens_out"]["at_most"] > 8 * 1024 + 6 * 256
-    assert not server.asked
-    assert not (tmp_path / "run").exists()
-    made = evaluated(medjudge, asked, server.url, tmp_path / "run")
-    assert made.returncode == 0, made.stderr
-    assert len(server.asked) == estimate["calls"]
-    again = evaluated(medjudge, asked, server.url, tmp_path / "run", "--dry-run", "--json")
-    assert json.loads(again.stdout)["calls"] == 0
-
-
-def test_items_in_vllm_or_on_several_processes_are_refused_with_what_to_do_instead(
-    sample_run: Path, tiny_lm: Path, tmp_path: Path
-) -> None:
+def test_items_in_ray_are_refused_with_what_to_do_instead(sample_run: Path, tiny_lm: Path, tmp_path: Path) -> None:
     questions = Run(sample_run).questions()
     judge = resolve_judge(str(build_generative_judge(tmp_path / "judges" / "tiny", tiny_lm)))
-    require_items(judge, JudgeOptions(), questions, processes=1)
-    in_vllm = "not with the engine vllm; score the answers first, and add --items without --judge-engine and --engine"
-    with pytest.raises(InputError, match=in_vllm):
-        require_items(judge, JudgeOptions(engine="vllm"), questions, processes=1)
-    with pytest.raises(InputError, match="one process; score the answers first, and add --items without `accelerate"):
-        require_items(judge, JudgeOptions(), questions, processes=2)
+    require_items(judge, JudgeOptions(), questions)
+    in_ray = "not with the engine ray; score the answers first, and add --items without --judge-engine and --engine"
+    with pytest.raises(InputError, match=in_ray):
+        require_items(judge, JudgeOptions(engine="ray"), questions)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from calls import refused_with as refused
+from calls import worked
 from chat_server import completion
 
 from medjudge.records import ErrorKind, Judgment, PhysicianScore
@@ -118,29 +119,17 @@ def test_members_judge_as_if_alone_and_nothing_is_judged_or_paid_for_twice(
     assert len(run.judgments("panel-near+big")) == 20
     asked = len(server.asked)
     assert 0 < asked < 6
-    second = medjudge(*command, OPENAI_API_KEY="k")
-    assert second.returncode == 0, second.stderr
+    second = worked(medjudge(*command, OPENAI_API_KEY="k"))
     scored = [one for one in run.judgments("big") if one.score is not None]
     assert len(scored) == len(run.judgments("near")) == len(run.judgments("panel-near+big")) == 20
     assert len(server.asked) == 20
     assert medjudge(*command, OPENAI_API_KEY="k").returncode == 0
     assert len(server.asked) == 20
-    alone = medjudge("eval", "--judge", "judges/near", "--run", "alone", "--limit", 4)
-    assert alone.returncode == 0, alone.stderr
+    worked(medjudge("eval", "--judge", "judges/near", "--run", "alone", "--limit", 4))
     assert Run(tmp_path / "alone").judgments("near") == run.judgments("near")
     scores = json.loads((run.path / "scores.json").read_text())
     assert [member["judge"] for member in scores["panel"]["members"]] == ["near", "big"]
     assert "member near: 20 answers" in second.stdout
-
-
-@pytest.mark.slow
-def test_the_report_shows_the_members_in_its_language(medjudge, scored_run: Run) -> None:
-    assert medjudge("validate", scored_run.path, "--judge", "panel:a,b,c", "--resamples", 100).returncode in (0, 1)
-    assert medjudge("report", scored_run.path, "--lang", "zh").returncode == 0
-    chinese = (scored_run.path / "report.html").read_text()
-    assert "评审团成员" in chinese
-    assert "评审团与其成员" in chinese
-    assert "Members of the panel" not in chinese
 
 
 @pytest.mark.parametrize(
@@ -151,53 +140,23 @@ def test_the_report_shows_the_members_in_its_language(medjudge, scored_run: Run)
         ("panel:similarity", "a panel has two members or more"),
         ("panel:similarity,panel:built-in", "a panel cannot be used here"),
         ("panel:missing.yaml", "missing.yaml: no such file"),
-    ],
-)
-def test_a_panel_that_cannot_be_is_refused(medjudge, tmp_path: Path, text: str, part: str) -> None:
-    refused(medjudge("eval", "--judge", text, "--run", "run"), part)
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "part"),
-    [
-        ("members: [built-in, similarity]\nat_least: 3\n", "at_least: is 3, and the panel has 2 members"),
-        ("members: [built-in, similarity]\natleast: 2\n", "atleast: no such entry; the entries are members, combine"),
-        ("members: [built-in, similarity]\ncombine: vote\n", "combine: Input should be 'mean' or 'median'"),
-        ("members: [built-in]\n", "members: List should have at least 2 items"),
-        ("- built-in\n", "a mapping is expected"),
+        ("members: [built-in, similarity]\nat_least: 3\n", "jury.yaml: at_least: is 3, and the panel has 2 members"),
+        ("members: [built-in, similarity]\natleast: 2\n", "jury.yaml: atleast: no such entry; the entries are members"),
+        ("members: [built-in, similarity]\ncombine: vote\n", "jury.yaml: combine: Input should be 'mean' or 'median'"),
+        ("members: [built-in]\n", "jury.yaml: members: List should have at least 2 items"),
+        ("- built-in\n", "jury.yaml: a mapping is expected"),
         ("members: [built-in, similarity]\ncalibration: fit.json\n", "not calibrated or weighted; remove the entry"),
     ],
 )
-def test_a_panel_file_with_a_mistake_is_refused_with_its_place(medjudge, tmp_path: Path, text: str, part: str) -> None:
-    spec = yaml_panel(tmp_path, text)
-    refused(medjudge("eval", "--judge", spec, "--run", "run"), "jury.yaml", part)
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_member_that_cannot_read_the_language_is_refused(
-    medjudge, jsonl, question, answer, tiny_similarity: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "judges" / "english"
-    shutil.copytree(tiny_similarity, folder)
-    card = json.loads((folder / "judge.json").read_text())
-    (folder / "judge.json").write_text(json.dumps({**card, "only_languages": ["en"]}))
-    asked = [question(id=f"q{n}", language="zh", prompt="每天多少？", reference="四克") for n in range(3)]
-    questions = jsonl("questions.jsonl", *(one.model_dump() for one in asked))
-    answers = jsonl("answers.jsonl", *(answer(question_id=one.id, text="四克。").model_dump() for one in asked))
-    command = ("eval", "--benchmark", questions, "--answers", answers, "--run", "run")
-    refused(
-        medjudge(*command, "--judge", f"panel:{tiny_similarity},judges/english"),
-        "member english: leave it out of the panel",
-        "3 in zh",
-    )
+def test_a_panel_that_cannot_be_is_refused_with_the_place(medjudge, tmp_path: Path, text: str, part: str) -> None:
+    spec = text if text.startswith("panel:") else yaml_panel(tmp_path, text)
+    refused(medjudge("eval", "--judge", spec, "--run", "run"), part)
     assert not (tmp_path / "run").exists()
 
 
 def test_a_dry_run_estimates_the_members_behind_an_api(medjudge, tmp_path: Path) -> None:
     command = ("eval", "--judge", "panel:similarity,openai:gpt-4o,openai:gpt-4o-mini", "--limit", 2, "--run", "run")
-    done = medjudge(*command, "--dry-run", "--json")
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge(*command, "--dry-run", "--json"))
     members = json.loads(done.stdout)["members"]
     assert list(members) == ["gpt-4o", "gpt-4o-mini"]
     assert members["gpt-4o"]["calls"] == members["gpt-4o-mini"]["calls"] == 10

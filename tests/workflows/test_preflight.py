@@ -1,4 +1,4 @@
-"""What `medjudge eval` says and refuses before the first judgment, and which questions it uses."""
+"""Notes and refusals of `medjudge eval` before the first judgment, and the questions that it uses."""
 
 from pathlib import Path
 
@@ -7,7 +7,8 @@ from calls import refused_with as refused
 
 from medjudge.errors import InputError
 from medjudge.judge.folder import JudgeCard
-from medjudge.judge.open import ApiRef, FolderRef
+from medjudge.judge.open import ApiRef, FolderRef, PanelRef
+from medjudge.judge.panel import PanelSettings
 from medjudge.workflows.preflight import preflight
 from medjudge.workflows.run_folder import Choice, chosen
 
@@ -40,6 +41,9 @@ def test_a_judge_that_can_read_nearly_none_is_refused(question) -> None:
     with pytest.raises(InputError, match="1 without a reference"):
         preflight(SIMILARITY, bare, {"a"})
     assert preflight(ApiRef("gpt"), bare, {"a"}).readable == 1
+    panel = PanelRef("both", (ENGLISH, ApiRef("gpt")), PanelSettings(members=["mine", "gpt"]), "panel:mine,gpt")
+    with pytest.raises(InputError, match=r"panel:mine,gpt: member mine: leave it out of the panel; .* 40 in zh"):
+        preflight(panel, chinese, {q.id for q in chinese})
     with pytest.raises(InputError, match="none of the 1 questions has an answer"):
         preflight(ENGLISH, bare, set())
 

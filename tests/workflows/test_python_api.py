@@ -1,4 +1,4 @@
-"""What `import medjudge` gives: fast, lazy, complete."""
+"""`import medjudge`: fast, lazy, complete."""
 
 from importlib.util import find_spec
 

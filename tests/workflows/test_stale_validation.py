@@ -8,9 +8,7 @@ import pytest
 from tiny_judges import build_ordinal_judge
 
 from medjudge.judge.folder import read_card
-from medjudge.judge.identity import measured_on, stale_temperature
 from medjudge.judge.open import JudgeOptions, resolve_judge
-from medjudge.scheme import LLMEVAL_MED, open_scheme
 from medjudge.store import Run, write_records
 from medjudge.validation.study import Settings
 from medjudge.validation.validations import statuses_in
@@ -88,22 +86,3 @@ def test_the_study_names_what_it_was_made_with_and_another_model_makes_it_stale(
     assert (
         f"stale: validated with other files of this judge; run `medjudge validate {run.path} --judge {judge}" in changed
     )
-
-
-def test_a_temperature_names_the_files_and_scheme_that_it_was_fitted_with(judge: Path) -> None:
-    card = read_card(judge)
-    assert stale_temperature(judge, card, LLMEVAL_MED) is None
-    fitted = card.model_copy(update={"temperature_on": measured_on(judge, card, LLMEVAL_MED, {"m": 3})})
-    fitted.write(judge)
-    card = read_card(judge)
-    assert card.temperature_on is not None
-    assert card.temperature_on.models == {"m": 3}
-    assert stale_temperature(judge, card, LLMEVAL_MED) is None
-    elsewhere = stale_temperature(judge, card, open_scheme("consumer-health"))
-    assert elsewhere is not None
-    assert "fitted with another scheme than consumer-health" in elsewhere
-    config = judge / "adapter_config.json"
-    config.write_text(json.dumps(json.loads(config.read_text()) | {"lora_alpha": 64}))
-    changed = stale_temperature(judge, card, LLMEVAL_MED)
-    assert changed is not None
-    assert "fitted with other files" in changed

@@ -1,4 +1,4 @@
-// --- Tables: sorted by a column; tables and plots saved as CSV and PNG: see pictures.js -------------------------------
+// --- Tables: sorted by a column and saved as CSV; they and plots are saved as PNG: see pictures.js -------------------
 
 /** The cells that hold text, each with the column it begins in; a drawn bar is none of them. */
 function cellsOf(row) {
@@ -139,11 +139,6 @@ function saveTable(table) {
   download(file, fileName(table, "csv"));
 }
 
-function saveNumbers(image) {
-  const rows = JSON.parse(image.dataset.numbers).map((row) => row.map((value) => String(value ?? "")));
-  download(csvOf(withOrigin(rows, image)), fileName(image, "csv"));
-}
-
 function saver(text, label, save) {
   const button = element("button", { type: "button", class: "save", "aria-label": label, title: label }, text);
   button.addEventListener("click", save);
@@ -165,8 +160,7 @@ function prepareTables(places) {
   for (const image of document.querySelectorAll(".plots img")) {
     const figure = element("figure", {});
     image.replaceWith(figure);
-    const numbers = saver("CSV", t("Save the numbers of this plot as CSV"), () => saveNumbers(image));
     const picture = saver("PNG", t("Save this plot as PNG"), () => savePlot(image));
-    figure.append(image, element("span", { class: "savers" }, numbers, picture));
+    figure.append(image, element("span", { class: "savers" }, picture));
   }
 }

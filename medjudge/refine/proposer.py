@@ -1,17 +1,16 @@
-"""Writers of better texts: a model behind an API, a local model, or a person in an editor."""
+"""Writers of better texts: a model behind an API, or a local one."""
 
-import os
-import shlex
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from medjudge.answer.conversation import Request
+from medjudge.answer.transformers_engine import TransformersEngine
 from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError, notify
-from medjudge.files import first_problem, model_from_json, read_text, write_whole
-from medjudge.refine.proposals import Outcome, Prompt, Proposal, proposal, read_reply, read_text_of
+from medjudge.files import first_problem, model_from_json, read_text
+from medjudge.refine.proposals import Outcome, Prompt, Proposal, proposal, read_reply
 from medjudge.screen import progress_bar
 from medjudge.store import Run, repair_last_line
 
@@ -63,22 +62,17 @@ class ApiProposer:
 
 
 class LocalProposer:
-    """A chat model on this machine, decoded greedily.
+    """Chat model on this machine that proposes texts, decoded greedily.
 
     Raises:
         InputError: The model is not available.
     """
 
     def __init__(self, model: str, device: str = "auto", max_tokens: int = _MAX_TOKENS) -> None:
-        # Imported here: torch takes seconds, which an API or an editor need not wait for.
-        from medjudge.answer.transformers_engine import TransformersEngine
-
         self.engine = TransformersEngine(model, device=device, max_new_tokens=max_tokens, temperature=0)
         self.name = self.engine.name
 
     def propose(self, prompts: Sequence[Prompt]) -> Iterator[Proposal]:
-        from medjudge.answer.conversation import Request
-
         requests = [Request([{"role": "user", "content": prompt.text}], 0) for prompt in prompts]
         for index, reply in self.engine.answer(requests):
             if reply.text:
@@ -86,54 +80,6 @@ class LocalProposer:
             else:
                 problem = f"no text: {reply.finish_reason}"
                 yield proposal(prompts[index], self.name, Outcome.UNREADABLE, problem=problem)
-
-
-class EditorProposer:
-    """Person who edits each text in $EDITOR, next to a page that shows the prompt a model would get.
-
-    A text from an earlier start is continued, with what is wrong with it on the page.
-
-    Raises:
-        InputError: EDITOR is not set.
-    """
-
-    name = "editor"
-
-    def __init__(self, folder: Path) -> None:
-        if not os.environ.get("EDITOR"):
-            raise InputError("--proposer editor: set the environment variable EDITOR, such as EDITOR=nano")
-        self.command = shlex.split(os.environ["EDITOR"])
-        self.folder = folder
-
-    def propose(self, prompts: Sequence[Prompt]) -> Iterator[Proposal]:
-        for prompt in prompts:
-            yield self._propose(prompt)
-
-    def _propose(self, prompt: Prompt) -> Proposal:
-        # Named by the prompt's hash: names may contain what no file name can, and numbers change once some are done.
-        stem = self.folder / f"checklist-{prompt.sha256[:12]}"
-        page, text = stem.with_suffix(".about.md"), stem.with_suffix(".md")
-        if not text.exists():
-            write_whole(text, prompt.before.rstrip() + "\n")
-        about = f"Edit {text.name}, the checklist of {prompt.question_id}. The prompt that a model would get:"
-        before = read_text_of(prompt, self.name, read_text(text))
-        if before.outcome is Outcome.UNREADABLE:
-            about = f"To fix: {before.problem}\n\n{about}"
-        write_whole(page, f"{about}\n\n{prompt.text}\n")
-        try:
-            done = subprocess.run([*self.command, str(text), str(page)])
-        except OSError as error:
-            raise InputError(f"EDITOR={os.environ['EDITOR']}: {(error.strerror or str(error)).lower()}") from None
-        if done.returncode:
-            raise InputError(
-                f"{self.command[0]} exited with {done.returncode} on {text}; what was saved is kept, and the same "
-                "command continues with it"
-            )
-        made = read_text_of(prompt, self.name, read_text(text))
-        if made.outcome is Outcome.UNREADABLE:
-            notify(f"{text}: {made.problem}; run the same command to continue with it")
-            made.outcome = Outcome.FAILED  # the next start asks again
-        return made
 
 
 def make_proposals(
