@@ -7,8 +7,10 @@ SHA256SUMS               the same sums for `sha256sum --check`, and that of the 
 
 import io
 import os
+import shutil
 import tarfile
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from glob import escape
 from hashlib import sha256
@@ -16,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from medjudge.errors import InputError
 from medjudge.files import file_sha256, first_problem, model_from_json, remove_leftovers, temporary_beside
@@ -25,55 +27,80 @@ MANIFEST, SUMS = "manifest.json", "SHA256SUMS"
 _LARGEST = 16 << 20
 _EARLIER_SIGNATURE = "manifest.json.minisig"
 """Bundles of earlier versions may have a signature of the manifest after the sums; it is put into place unchecked."""
+_LONGEST_PATH, _DEEPEST = 500, 10
 _FIX = "nothing was unpacked; copy the bundle again or have it packed again"
-
-_Count = Annotated[int, Field(ge=0)]
-_Sha256 = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
 
 
 class _Data(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+def _plain(text: str) -> str:
+    if any(unicodedata.category(character).startswith("C") for character in text):
+        raise ValueError("has a control character")
+    return text
+
+
 def _inside(path: str) -> str:
-    if path.startswith("/") or ".." in path.split("/"):
+    parts = _plain(path).split("/")
+    if "\\" in path or ":" in path or any(part in ("", ".", "..") for part in parts):
         raise ValueError(f"{ascii(path)[:80]} is not a relative path inside the bundle")
+    if len(path.encode()) > _LONGEST_PATH or len(parts) > _DEEPEST:
+        raise ValueError(f"{path[:80]} is longer than {_LONGEST_PATH} bytes or deeper than {_DEEPEST} folders")
     return path
+
+
+_Line = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_plain)]
+_Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"\A[^-~/][^/]*\z"), AfterValidator(_inside)]
+_Count = Annotated[int, Field(ge=0)]
+_Tag = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_.]{1,100}\z")]
 
 
 class PackedFile(_Data):
     """A file of a bundle. Its path is relative and written with slashes."""
 
-    path: Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_inside)]
-    size: _Count
-    sha256: _Sha256
+    path: Annotated[str, AfterValidator(_inside)]
+    size: int = Field(ge=0, lt=1 << 50)
+    sha256: str = Field(pattern=r"\A[0-9a-f]{64}\z")
 
 
 class About(_Data):
-    """The contents of a bundle. Whoever unpacks it sees these texts, and runs a command with the judge's name in it.
+    """The contents of a bundle. Whoever unpacks it sees these texts, and runs a command with some of them in it.
 
     `python` and `platforms` are those of the wheels that bundles of earlier versions may hold.
     """
 
-    judge: Annotated[str, Field(max_length=200, pattern=r"\A[^-~./][^/]*\z")]
+    judge: _Name
     kind: Literal["generative", "ordinal", "similarity"]
-    base_model: str
-    base_revision: str | None
+    base_model: _Line
+    base_revision: _Line | None
     questions: _Count
     answers: _Count
-    scheme: str
-    scheme_sha256: _Sha256
-    python: str | None = None
-    platforms: list[str] = []
+    scheme: _Line
+    scheme_sha256: str = Field(pattern=r"\A[0-9a-f]{64}\z")
+    python: str | None = Field(default=None, pattern=r"\A3\.[0-9]{1,2}\z")
+    platforms: list[_Tag] = Field(default=[], max_length=50)
 
 
 class Manifest(_Data):
     """`manifest.json`."""
 
     format: Literal[1] = 1
-    medjudge: str = Field(description="the version that packed it")
+    medjudge: str = Field(description="the version that packed it", pattern=r"\A[0-9A-Za-z.+!-]{1,100}\z")
     about: About
     files: list[PackedFile] = Field(min_length=1, max_length=100_000)
+
+    @model_validator(mode="after")
+    def _require_one_file_per_path(self) -> "Manifest":
+        # Some file systems do not tell upper from lower case, or two ways to write an accent.
+        plain = [unicodedata.normalize("NFC", file.path).casefold() for file in self.files]
+        taken = {name.casefold() for name in (MANIFEST, SUMS, _EARLIER_SIGNATURE)}
+        folders = {"/".join(parts[:depth]) for parts in (p.split("/") for p in plain) for depth in range(1, len(parts))}
+        for path, file in zip(plain, self.files, strict=True):
+            if path in taken or path in folders:
+                raise ValueError(f"{ascii(file.path)[:80]} occurs twice")
+            taken.add(path)
+        return self
 
 
 def write_bundle(out: Path, sources: Mapping[str, Path], version: str, about: About) -> tuple[Manifest, str]:
@@ -146,24 +173,25 @@ def unpack_bundle(archive: Path, target: Path) -> Manifest:
     """
     if os.path.lexists(target):
         raise InputError(f"--out {target}: exists already; choose another folder or remove it")
-    if not hasattr(tarfile, "data_filter"):
-        raise InputError(f"{archive}: this Python cannot unpack it safely; use Python 3.10.12, 3.11.4 or a later one")
     if not archive.is_file():
         raise InputError(f"{archive}: no such file; a bundle is what `medjudge pack` writes")
     try:
         with tarfile.open(archive, "r:", encoding="utf-8") as tar:
-            data, manifest = _checked_manifest(tar, archive)
+            members = iter(tar)
+            data, manifest = _manifest(tar, members, archive)
             target.parent.mkdir(parents=True, exist_ok=True)
-            if archive.stat().st_size < sum(file.size for file in manifest.files):
+            needed, free = sum(file.size for file in manifest.files), shutil.disk_usage(target.parent).free
+            if archive.stat().st_size < needed:
                 raise InputError(f"{archive}: ends early; {_FIX}")
+            if needed > free:
+                sizes = f"the bundle needs {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free"
+                raise InputError(f"{target.parent}: {sizes}; free some")
             prefix, suffix = f".{target.name[:80]}.", f".{os.getpid()}.part"
             remove_leftovers(target.parent, f"{escape(prefix)}*.part")
             with TemporaryDirectory(prefix=prefix, suffix=suffix, dir=target.parent) as staging:
                 folder = Path(staging)
-                tar.extractall(folder, filter="data")
-                for file in manifest.files:
-                    if file_sha256(folder / file.path) != file.sha256:
-                        raise InputError(f"{archive}: {file.path} was changed; {_FIX}")
+                _extract(tar, members, manifest, folder, archive)
+                (folder / MANIFEST).write_bytes(data)
                 (folder / SUMS).write_bytes(_sums(manifest, data))
                 os.rename(folder, target)
     except tarfile.TarError:
@@ -173,31 +201,45 @@ def unpack_bundle(archive: Path, target: Path) -> Manifest:
     return manifest
 
 
-def _checked_manifest(tar: tarfile.TarFile, archive: Path) -> tuple[bytes, Manifest]:
-    """The manifest of an archive that has the files it lists, in their sizes, and nothing else."""
-    members = tar.getmembers()
+def _manifest(tar: tarfile.TarFile, members: Iterator[tarfile.TarInfo], archive: Path) -> tuple[bytes, Manifest]:
     own = []
-    for member, name in zip(members, (MANIFEST, SUMS), strict=False):
-        content = tar.extractfile(member) if member.isreg() and member.name == name else None
-        own += [content.read()] if content is not None and member.size <= _LARGEST else []
-    if len(own) != 2:
-        raise InputError(f"{archive}: not a bundle of `medjudge pack`, or a damaged one; {_FIX}")
-    data, sums = own
-    if f"{sha256(data).hexdigest()}  {MANIFEST}".encode() not in sums.splitlines():
-        raise InputError(f"{archive}: {MANIFEST} or {SUMS} was changed; {_FIX}")
+    for name in (MANIFEST, SUMS):
+        member = next(members, None)
+        content = None if member is None or not member.isreg() else tar.extractfile(member)
+        if content is None or member is None or member.name != name or member.size > _LARGEST:
+            raise InputError(f"{archive}: not a bundle of `medjudge pack`, or a damaged one; {_FIX}")
+        own.append(content.read())
     try:
-        manifest = model_from_json(Manifest, data.decode("utf-8"))
+        manifest = model_from_json(Manifest, own[0].decode("utf-8"))
     except ValueError as error:
         raise InputError(f"{archive}, {MANIFEST}: {first_problem(error)}; {_FIX}") from None
-    known = (MANIFEST, SUMS, _EARLIER_SIGNATURE)
-    listed = {each.name: each.size for each in members[:3] if each.name in known and each.size <= _LARGEST}
-    listed |= {file.path: file.size for file in manifest.files}
+    sums = [line for line in own[1].splitlines() if not line.endswith(f"  {_EARLIER_SIGNATURE}".encode())]
+    if sums != _sums(manifest, own[0]).splitlines():
+        raise InputError(f"{archive}: {MANIFEST} or {SUMS} was changed; {_FIX}")
+    return own[0], manifest
+
+
+def _extract(
+    tar: tarfile.TarFile, members: Iterator[tarfile.TarInfo], manifest: Manifest, folder: Path, archive: Path
+) -> None:
+    """Writes the files of the manifest, which are the only members that may follow, in its order."""
+    missing = {file.path: file for file in manifest.files}
     for member in members:
-        if not member.isreg() or listed.pop(member.name, None) != member.size:
+        file = missing.pop(member.name, None)
+        content = tar.extractfile(member) if member.isreg() else None
+        if member.name == _EARLIER_SIGNATURE and content is not None and member.size <= _LARGEST:
+            (folder / _EARLIER_SIGNATURE).write_bytes(content.read())
+            continue
+        if file is None or content is None:
             name = ascii(member.name)[:80]
-            raise InputError(
-                f"{archive}: {name} is no plain file of the manifest, is there twice or was changed; {_FIX}"
-            )
-    if listed:
-        raise InputError(f"{archive}: {ascii(next(iter(listed)))[:80]} is missing; {_FIX}")
-    return data, manifest
+            raise InputError(f"{archive}: {name} is no plain file of the manifest, or is there twice; {_FIX}")
+        if member.size != file.size:  # before it is written: a sparse member of a small archive may fill the disk
+            raise InputError(f"{archive}: {file.path} was changed; {_FIX}")
+        place = folder / file.path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with place.open("xb") as out:
+            shutil.copyfileobj(content, out)
+        if file_sha256(place) != file.sha256:
+            raise InputError(f"{archive}: {file.path} was changed; {_FIX}")
+    if missing:
+        raise InputError(f"{archive}: {next(iter(missing))} is missing; {_FIX}")

@@ -111,8 +111,8 @@ def parse_yaml(text: str, place: Path | str) -> Any:
         place: Where the text comes from; starts the message.
 
     Raises:
-        InputError: The text is not YAML, a key occurs twice in one mapping, an alias leads into itself, aliases repeat
-            too much, or a number is too long.
+        InputError: The text is not YAML, a key occurs twice in one mapping, there is an alias, or a number is
+            too long.
     """
     try:
         return yaml.load(text, Loader=BoundedLoader)
@@ -301,12 +301,21 @@ def require_own_files(folder: Path) -> None:
     Raises:
         InputError: Names the first one.
     """
-    for entry in folder.glob("**/*"):
-        if printable(entry.name) != entry.name:
-            raise InputError(f"{entry}: a name with control characters; remove the file")
-        if entry.is_symlink() or not (entry.is_file() or entry.is_dir()):
-            what = "a link" if entry.is_symlink() else "not a regular file"
-            raise InputError(f"{entry}: is {what}; a run folder holds only files of its own, so replace or remove it")
+    if not folder.is_dir():
+        return
+    waiting = [folder]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if printable(entry.name) != entry.name:
+                    raise InputError(f"{entry.path}: a name with control characters; remove the file")
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(Path(entry.path))
+                elif not entry.is_file(follow_symlinks=False):
+                    what = "a link" if entry.is_symlink() else "not a regular file"
+                    raise InputError(
+                        f"{entry.path}: is {what}; a run folder holds only files of its own, so replace or remove it"
+                    )
 
 
 def file_sha256(path: Path) -> str:

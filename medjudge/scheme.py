@@ -169,15 +169,43 @@ class Scheme(_Data):
         Raises:
             ValueError: They differ in more than which categories they hold; the message lists the fields.
         """
-        own, further = self._by_category(), other._by_category()
-        if differing := [name for name in own if not _agree(own[name], further[name])]:
+        if other == self:
+            return self
+        further = [category for category in other.categories if category.id not in self.category_ids]
+        joined = self._holding(
+            (*self.categories, *further),
+            {**self.rubrics, **other.rubrics, **self.rubrics},
+            {**self.gate.usable_agreement, **other.gate.usable_agreement, **self.gate.usable_agreement},
+            {**self.reference_percent, **other.reference_percent, **self.reference_percent},
+        )
+        ids = other.category_ids
+        again = joined._holding(
+            tuple(joined.category(name) for name in ids),
+            {name: text for name, text in joined.rubrics.items() if name.partition(".")[0] in ids},
+            {name: share for name, share in joined.gate.usable_agreement.items() if name in ids},
+            {name: percent for name, percent in joined.reference_percent.items() if name in ids},
+        )
+        if differing := [name for name in Scheme.model_fields if getattr(again, name) != getattr(other, name)]:
             raise ValueError(", ".join(differing))
-        joined = _merged(own, further)
-        return Scheme.model_validate({**joined, "categories": list(joined["categories"].values())})
+        return joined
 
-    def _by_category(self) -> dict[str, Any]:
-        """All fields, with the categories by their ids."""
-        return {**self.model_dump(), "categories": {category.id: category.model_dump() for category in self.categories}}
+    def _holding(
+        self,
+        categories: tuple[Category, ...],
+        rubrics: dict[str, str],
+        usable_agreement: dict[str, float],
+        percent: dict[str, float],
+    ) -> "Scheme":
+        """A copy with other categories, and all that is said of each of them."""
+        agreement = self.reference_agreement
+        return self.model_copy(
+            update={
+                "categories": categories,
+                "rubrics": rubrics,
+                "gate": self.gate.model_copy(update={"usable_agreement": usable_agreement}),
+                "reference_agreement": agreement and agreement.model_copy(update={"percent": percent}),
+            }
+        )
 
 
 class SchemeRef(_Data):
@@ -289,13 +317,6 @@ def _extended(base: Scheme, own: dict[str, Any]) -> dict[str, Any]:
         else:
             fields[name] = _merged(fields.get(name), value)
     return fields
-
-
-def _agree(one: Any, other: Any) -> bool:
-    """True if two values have the same wherever both say something."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return all(_agree(value, other[name]) for name, value in one.items() if name in other)
-    return bool(one == other)
 
 
 def _merged(before: Any, value: Any) -> Any:

@@ -96,10 +96,13 @@ def test_schemes_that_differ_in_their_categories_only_are_joined() -> None:
 
 def test_schemes_that_differ_in_more_are_not_joined() -> None:
     first, second = part_of(LLMEVAL_MED, "MK", "MR"), part_of(LLMEVAL_MED, "MR", "MSE")
+    easier = second.gate.model_copy(update={"coverage": 0.5})
     easier_mr = second.gate.model_copy(update={"usable_agreement": {**second.gate.usable_agreement, "MR": 0.1}})
     for changed, field in (
         ({"rubrics": second.rubrics | {"MR.zh": "另一个标准"}}, "rubrics"),
         ({"languages": ("en",)}, "languages"),
+        ({"reference_agreement": None}, "reference_agreement"),
+        ({"gate": easier}, "gate"),
         ({"gate": easier_mr}, "gate"),
         ({"name": "other", "title": "Other"}, "name, title"),
     ):

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from medjudge.annotate.plan import Item, Pair, Plan, PlanOptions, check_raters
 from medjudge.annotate.tasks import LEVELS, PAIRS, Task
 from medjudge.errors import InputError
-from medjudge.files import first_problem, json_lines
+from medjudge.files import file_sha256, first_problem, json_lines
 from medjudge.records import CONSTRUCTED, AnswerKey, Question
 from medjudge.store import Run
 from medjudge.text.checklist_items import items_of
@@ -71,6 +71,7 @@ def draw_plan(run: Run, options: PlanOptions, task: Task = LEVELS) -> Plan:
         items=sorted((candidate.item for candidate in drawn), key=lambda item: item.id),
         by_rater=_assigned(drawn, options),
         left_out=dict(candidates.left_out),
+        list_sha256=file_sha256(run.deferred_file) if options.which == "deferred" else None,
         **drawn_by,
     )
 

@@ -103,7 +103,7 @@ class Plan(_Strict):
     """Who scores, compares or marks what: a file in the folder `annotation` of a run.
 
     `by_rater` lists each rater's item ids in that rater's order. `left_out` counts the answers that could not be
-    chosen, by reason.
+    chosen, by reason. `list_sha256` is that of the list that `deferred` answers were taken from.
     """
 
     model_config = ConfigDict(extra="ignore")  # earlier versions wrote more fields
@@ -116,6 +116,7 @@ class Plan(_Strict):
     items: list[Item | Pair] = Field(validation_alias=AliasChoices("items", "answers"))
     by_rater: dict[str, list[str]]
     left_out: dict[str, int] = {}
+    list_sha256: str | None = None
 
     @field_validator("by_rater")
     @classmethod

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Optional
 from medjudge.cli import options
 from medjudge.cli.options import flags, option
 from medjudge.errors import InputError
-from medjudge.shipped import shipped
 
 if TYPE_CHECKING:
     from medjudge.workflows.distill import DistilledSet
+
+_CONFIG = "gemma3-270m-lora"
+"""The recipe's own on a CPU; the module that names it takes seconds to import."""
 
 
 @dataclass(kw_only=True)
@@ -122,19 +124,16 @@ def _weights(entries: list[str]) -> dict[str, float]:
 
 
 def _next_commands(distilled: "DistilledSet", people_last: bool) -> Iterator[str]:
-    """The training that comes next, with the config that the recipe takes by default."""
+    """The training that comes next, with the config that the recipe takes by default on a CPU."""
     from medjudge.workflows.distill import FIRST_FILE, LAST_FILE
 
-    recipe = shipped("recipes/train_judge.py")
-    if recipe.is_relative_to(Path.cwd()):
-        recipe = recipe.relative_to(Path.cwd())
     validation = quote(str(distilled.validation_file))
-    train = f"accelerate launch {quote(str(recipe))} --validation_file {validation} --train_file"
+    train = f"medjudge train --config {_CONFIG} --validation-file {validation} --train-file"
     if people_last:
         first, last = (quote(str(distilled.folder / name)) for name in (FIRST_FILE, LAST_FILE))
-        yield f"Next: {train} {first} --output_dir judges/teacher-first"
+        yield f"Next: {train} {first} --output-dir judges/teacher-first"
         yield (
-            f"then: {train} {last} --start_from judges/teacher-first --output_dir judges/people-last "
+            f"then: {train} {last} --start-from judges/teacher-first --output-dir judges/people-last "
             "--learning_rate 5e-5"
         )
     else:

@@ -100,11 +100,12 @@ def _largest_rank(weights: Path, fix: str) -> int:
 
 
 @contextmanager
-def damage_explained(judge: str) -> Iterator[None]:
+def damage_explained(judge: str, base: str = "its base model") -> Iterator[None]:
     """Turns whatever damaged files of a judge folder make torch, transformers and peft raise into an InputError.
 
     Args:
         judge: The folder, as the message begins.
+        base: The base model, as the message names it.
     """
     try:
         yield
@@ -113,8 +114,7 @@ def damage_explained(judge: str) -> Iterator[None]:
             raise
         reason = " ".join(str(error).split())[:200]
         raise InputError(
-            f"{judge}: its files are corrupt or do not fit its base model ({reason}); restore them or train the judge "
-            "again"
+            f"{judge}: its files are corrupt or do not fit {base} ({reason}); restore them or train the judge again"
         ) from None
 
 

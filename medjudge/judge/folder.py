@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from transformers import PreTrainedModel
 
 from medjudge.errors import InputError
-from medjudge.files import first_problem, model_from_json, read_text, write_whole
+from medjudge.files import first_problem, model_from_json, parse_json, read_text, write_whole
 from medjudge.judge.adapter import (
     ADAPTER_CONFIG,
     ADAPTER_FILE,
@@ -33,15 +33,7 @@ from medjudge.scheme import LLMEVAL_MED, Scheme, SchemeRef
 
 CARD_FILE = "judge.json"
 TOKENIZER_CONFIG = "tokenizer_config.json"
-_VOCABULARIES = (
-    "tokenizer.json",
-    "tokenizer.model",
-    "spiece.model",
-    "sentencepiece.bpe.model",
-    "vocab.txt",
-    "vocab.json",
-    "tekken.json",
-)
+_VOCABULARIES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "vocab.txt", "vocab.json", "tekken.json")
 UNTUNED = "without_adapter"
 """In `training` of a card: the base model judges without an adapter."""
 BASE_FOLDER = "base"
@@ -149,8 +141,17 @@ def _required_files(card: JudgeCard, folder: Path) -> list[str]:
     if card.kind == "ordinal":
         return [*names, HEAD_FILE]
     # Without its vocabulary, transformers builds some tokenizers empty and says nothing.
-    vocabulary = [] if any((folder / name).is_file() for name in _VOCABULARIES) else ["tokenizer.json"]
-    return [*names, TOKENIZER_CONFIG, *vocabulary]
+    return [*names, TOKENIZER_CONFIG, *([] if _has_vocabulary(folder) else ["tokenizer.json"])]
+
+
+def _has_vocabulary(folder: Path) -> bool:
+    """True if a tokenizer that is not of the `tokenizers` library has its vocabulary in a file of its own."""
+    try:
+        fields = parse_json(read_text(folder / TOKENIZER_CONFIG))
+        backend = fields.get("backend", "tokenizers")
+    except (InputError, ValueError, AttributeError, RecursionError):
+        return False
+    return backend != "tokenizers" and any((folder / name).is_file() for name in _VOCABULARIES)
 
 
 class Inference(NamedTuple):
@@ -187,7 +188,7 @@ def load_judge(
         card = card.model_copy(update={"quantization": inference.quantization})
     if card.reads_rubrics:
         require_its_rubrics(card, folder, scheme)
-    with damage_explained(f"judge {folder}"):
+    with damage_explained(f"judge {folder}", card.base_model):
         return _LOADERS[card.kind](card, folder, name, device, inference)
 
 

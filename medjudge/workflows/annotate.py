@@ -13,6 +13,7 @@ from medjudge.annotate.plan import Plan, PlanOptions, RaterProgress, earlier_fil
 from medjudge.annotate.tasks import LEVELS, PAIRS, Task
 from medjudge.annotate.workbook import read_workbook, write_workbook
 from medjudge.errors import InputError
+from medjudge.files import file_sha256
 from medjudge.store import Run
 from medjudge.validation.physicians import RaterAgreement, agreement_of_physicians
 from medjudge.workflows.compare import models_to_compare
@@ -170,9 +171,15 @@ def _existing_plan(run: Run, options: PlanOptions, task: Task) -> Plan | None:
     if not file.exists():
         return None
     plan = task.read_plan(run)
-    if plan.options.same_plan(options):
-        return plan
-    raise InputError(
-        f"{file}: another plan, made with {plan.options.command_line()}, and its forms may be out; the same options "
-        f"write them again, --new-plan makes a new plan and keeps this one as {earlier_file(run, task.plan_name).name}"
-    )
+    kept_as = earlier_file(run, task.plan_name).name
+    if not plan.options.same_plan(options):
+        raise InputError(
+            f"{file}: another plan, made with {plan.options.command_line()}, and its forms may be out; the same "
+            f"options write them again, --new-plan makes a new plan and keeps this one as {kept_as}"
+        )
+    if plan.which == "deferred" and plan.list_sha256 != file_sha256(run.deferred_file):
+        raise InputError(
+            f"{run.deferred_file}: changed since the plan was made; --new-plan takes the new list and keeps the plan "
+            f"as {kept_as}"
+        )
+    return plan

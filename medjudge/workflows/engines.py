@@ -20,7 +20,7 @@ def check_engine(engine: str, device: str, option: str = "--engine") -> None:
         InputError: It has not, or `accelerate launch` started several processes.
     """
     if "LOCAL_RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise InputError("accelerate launch: eval and answer run in one process; --engine ray shares work over GPUs")
+        raise InputError("accelerate launch: this command runs in one process; --engine ray shares its work over GPUs")
     if engine != "ray" or device != "cuda":
         choose_device(device)
     if engine == "vllm":

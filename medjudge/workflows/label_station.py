@@ -84,10 +84,12 @@ class LabelStation(Generic[Made]):
             loaded: The judge where it is in memory already.
 
         Raises:
-            InputError: The judge cannot be loaded.
+            InputError: The judge cannot be loaded, or its files changed while it was.
             UnfinishedError: The judge's files changed meanwhile.
         """
         identity, judge, name, made = self.identity, self._loaded(loaded), self.judge_ref.name, 0
+        if self._identity() != identity:
+            raise InputError(f"judge {name}: its files changed while it was loaded; run the same command again")
         total, label, unit = bar
         shown = progress_bar(total, f"{label} ({name})", unit)
         self._note()

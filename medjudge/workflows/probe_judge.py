@@ -1,6 +1,6 @@
 """Probing a judge: it judges changed answers, each probe in a run folder of its own."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -58,8 +58,7 @@ def probe_judge(
         probe_run = Run(run.path / "probes" / probe)
         with probe_run.lock():
             probe_run.write_questions(questions.values(), scheme)
-            existing = {answer.key: answer for answer in probe_run.answers()}
-            write_records(probe_run.answers_file, {**existing, **changed}.values())
+            _write_changed(probe_run, changed)
             after = judge_answers(probe_run, judge_ref, judging, set(changed), judge)
         effects[probe] = probe_effect(
             [judgment for judgment in judgments if judgment.answer_key in changed],
@@ -71,3 +70,13 @@ def probe_judge(
     record_spending(run, judging.limit.prices)
     not_applied = [probe for probe in PROBES if probe not in effects]
     return ProbeStudy(answers=len(answers), effects=effects, not_applied=not_applied)
+
+
+def _write_changed(probe_run: Run, changed: Mapping[AnswerKey, Answer]) -> None:
+    """Writes the changed answers; every judge's judgments of an earlier text of theirs are removed."""
+    existing = {answer.key: answer for answer in probe_run.answers()}
+    stale = {key for key, answer in changed.items() if key in existing and existing[key].text != answer.text}
+    for judge_name in probe_run.judges() if stale else ():
+        current = [judgment for judgment in probe_run.judgments(judge_name) if judgment.answer_key not in stale]
+        write_records(probe_run.judgments_file(judge_name), current)
+    write_records(probe_run.answers_file, {**existing, **changed}.values())

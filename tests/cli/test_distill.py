@@ -2,15 +2,13 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from calls import SAMPLE_QUESTION, refused, worked
 
 from medjudge.records import Judgment, PhysicianScore
 from medjudge.store import Run, read_records, write_records
-
-REPOSITORY = Path(__file__).parents[2]
+from medjudge.workflows.train import DEFAULT_CONFIG
 
 
 def lines_of(file):
@@ -56,8 +54,8 @@ def test_distill_calibrates_the_teacher_and_says_so(medjudge, taught_run, tmp_pa
     assert re.search(
         r"checks: near-duplicates across the split: \d+ questions, .*of length and level: .*teacher", printed
     )
-    train = f"{REPOSITORY / 'recipes' / 'train_judge.py'} --validation_file data/validation.jsonl --train_file"
-    assert f"Next: accelerate launch {train} data/train.jsonl" in printed
+    train = f"medjudge train --config {DEFAULT_CONFIG} --validation-file data/validation.jsonl --train-file"
+    assert f"Next: {train} data/train.jsonl" in printed
     copied = medjudge("distill", taught_run, "--out", "copied", "--no-calibration", "--weight", "teacher=0.3")
     assert "teacher gpt: copied as it is (calibration is switched off)" in copied.stdout
     weights = {(line["source"], line["weight"]) for line in lines_of(tmp_path / "copied" / "train.jsonl")}
@@ -91,7 +89,7 @@ def test_distill_writes_the_files_of_two_stages(medjudge, taught_run, tmp_path) 
     people = sum(line["source"] == "physician" for line in last)
     counted = f"people last: {len(first)} answers first, then {people} of people's with {len(last) - people} of the"
     assert counted in done.stdout
-    assert "people-last.jsonl --start_from judges/teacher-first" in " ".join(done.stdout.split())
+    assert "people-last.jsonl --start-from judges/teacher-first" in " ".join(done.stdout.split())
     (taught_run / "judgments" / "gpt.jsonl").unlink()
     refused(medjudge("distill", taught_run, "--out", "b", "--people-last"), "no answer to train on has a teacher's")
     assert not (tmp_path / "b").exists()

@@ -27,7 +27,7 @@ def watch(event, arguments):
 sys.addaudithook(watch)
 from medjudge.cli.main import main
 
-commands = json.load(sys.stdin)
+commands, more = json.load(sys.stdin)
 told = {}
 while commands:
     command = commands.pop(0)
@@ -46,6 +46,7 @@ while commands:
     for printed in re.findall(r"(?:[Nn]ext|then): medjudge (.+)", shown):
         if re.search(r"\\b(FILE|JUDGE|NAME|RUN)\\b", printed):
             continue  # a person fills it in
+        printed += more if printed.startswith("train ") else ""
         if printed not in told and printed not in commands:
             commands.insert(0, printed)
 print(json.dumps(told))
@@ -56,11 +57,16 @@ _NOISE = re.compile(
 )
 
 
-def _require_offline(commands: list[str], folder: Path) -> list[str]:
-    """Carries out the commands, and each next command that one prints; returns all of them."""
+def _require_offline(commands: list[str], base: Path, folder: Path) -> list[str]:
+    """Carries out the commands, and each next command that one prints; returns all of them.
+
+    Args:
+        base: What a printed `train` trains in place of its base model.
+    """
     environment = {name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"}
+    more = f" --model_name_or_path {base} --max_length 24576 --per_device_train_batch_size 1{_FEW}"
     environment["HF_HOME"] = str(folder / "hub")
-    done = worked(python("-c", _WATCHED, input=json.dumps(commands), cwd=folder, env=environment))
+    done = worked(python("-c", _WATCHED, input=json.dumps([commands, more]), cwd=folder, env=environment))
     told = json.loads(done.stdout.splitlines()[-1])
     assert {command: sought for command, (_, sought, _) in told.items() if sought} == {}, done.stderr[-3000:]
     failed = {command: code for command, (code, _, _) in told.items() if code not in (0, 1)}
@@ -92,12 +98,12 @@ def test_no_command_looks_up_a_name_and_next_commands_work_as_printed(tiny_lm, t
         "pack --judge similarity --benchmark sample --out bundle.tar",
         "unpack bundle.tar --out unpacked",
     ]
-    all_of_them = _require_offline(commands, tmp_path)
+    all_of_them = _require_offline(commands, tiny_lm, tmp_path)
     assert {"eval 'my run'", "report 'my run'", "report r"} <= set(all_of_them)
 
 
 @pytest.mark.slow
-def test_training_looks_up_no_name(tiny_lm, tmp_path: Path) -> None:
+def test_training_looks_up_no_name_and_its_next_commands_work_as_printed(tiny_lm, tmp_path: Path) -> None:
     """The built-in judge is read, continued and saved, and names its base model as the hub does."""
     files = "--train_file 'my data/train.jsonl' --validation_file 'my data/validation.jsonl'" + _FEW
     commands = [
@@ -106,4 +112,4 @@ def test_training_looks_up_no_name(tiny_lm, tmp_path: Path) -> None:
         f"train --config tiny-generative --model_name_or_path {tiny_lm} {files} --output_dir judges/generative",
         "eval --limit 2 --judge judges/generative",
     ]
-    _require_offline(commands, tmp_path)
+    assert "train --config gemma3-270m-lora" in " ".join(_require_offline(commands, tiny_lm, tmp_path))

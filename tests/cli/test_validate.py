@@ -179,6 +179,8 @@ def test_eval_hands_the_most_uncertain_answers_to_physicians(medjudge, judge_fol
     items = json.loads((run.path / "annotation" / "plan.json").read_text())["items"]
     places = [{(one["question_id"], one["model"], one["sample"]) for one in listed} for listed in (items, lines)]
     assert places[0] == places[1]
+    run.deferred_file.write_text("".join(json.dumps(line) + "\n" for line in lines[::-1]))
+    refused(medjudge(*export), "changed since the plan was made", "--new-plan")
     key = {name: lines[0][name] for name in ("question_id", "model", "sample")}
     write_records(run.physicians_file, [PhysicianScore(**key, rater="dr", score=4)])
     assert "no random sample" in medjudge(*export, "--new-plan", "--out", "more").stdout
