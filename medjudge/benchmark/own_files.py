@@ -12,18 +12,42 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from medjudge.benchmark.published import language_of_text, read_entries
+from medjudge.benchmark.published import language_of_text
 from medjudge.errors import InputError, notify
-from medjudge.files import clipped, first_problem, json_lines, read_json
-from medjudge.records import Answer, Question
+from medjudge.files import clipped, json_lines, read_json
+from medjudge.records import Answer, Question, RubricItem
 from medjudge.scheme import Scheme
-from medjudge.tables.columns import Problems, known_in_chinese, plain, read_rows
+from medjudge.tables.columns import Problems, in_english, known_in_chinese, plain, read_rows
 
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".xlsx")
 """Of the files that are read."""
 MOST_QUESTIONS = 200_000
 """The most questions of a file."""
 
+_TEXT, _NUMBER = "a text", "a whole number from 0 on"
+_NEEDED = {
+    "id": (_TEXT, '"q1"'),
+    "category": (_TEXT, '"MK"'),
+    "group": (_TEXT, '"q1"'),
+    "prompt": (_TEXT, '"How much paracetamol may an adult take a day?"'),
+    "language": (_TEXT, '"en"'),
+    "question_id": (_TEXT, '"q1"'),
+    "model": (_TEXT, '"my-model"'),
+    "text": (_TEXT, '"At most 4 g."'),
+    "finish_reason": (_TEXT, '"stop"'),
+    "round": ("a whole number from 1 to 1,000", "1"),
+    "sample": (_NUMBER, "0"),
+    "tokens_in": (_NUMBER, "20"),
+    "tokens_out": (_NUMBER, "120"),
+    "extra": ("an object", '{"ward": "3"}'),
+    "items": ("a list of objects with text and points", '[{"text": "Names 4 g a day", "points": 5}]'),
+    "points": ("a number, negative for what an answer must not say,", "5"),
+    "must_have": ("true or false", "true"),
+    "safety_cap": ("a level from 1 to 5", "2"),
+    "importance": ("core or secondary", '"core"'),
+}
+"""Kind of value and example of each field, for messages."""
+_OTHERS = (_TEXT, '"a text"')
 _NUMBERS = ("round", "sample", "tokens_in", "tokens_out")
 _MATCHED_BY = ("prompt", "group", "round")
 _COLUMNS = frozenset([*Question.model_fields, *Answer.model_fields]) - {"extra"}
@@ -102,16 +126,17 @@ def _question_of(matched_by: Mapping[str, Any], ids: Mapping[object, Sequence[st
     Raises:
         ValueError: It belongs to none, or to several.
     """
-    group, prompt = (str(matched_by.get(name) or "").strip() for name in ("group", "prompt"))
+    example = f"for example {_NEEDED['question_id'][1]}"
+    group, prompt = str(matched_by.get("group") or ""), str(matched_by.get("prompt") or "").strip()
     if not (group or prompt):
-        raise ValueError("question_id is missing; `medjudge data template` writes all ids")
+        raise ValueError(f"question_id is missing; {example} (`medjudge data template` writes all ids)")
     if ids is None:
         return prompt or group
-    turn = matched_by.get("round", 1)
-    found = ids.get((group, turn) if group else prompt, ()) if isinstance(turn, int) else ()
+    name = (group, matched_by.get("round", 1)) if group else prompt
+    found = ids.get(name, ()) if isinstance(matched_by.get("round", 1), int) else ()
     if len(found) != 1:
         what = "group and round are those" if group else "prompt is that"
-        raise ValueError(f"its {what} of no question, or of several; give the question_id")
+        raise ValueError(f"its {what} of no question, or of several; give the question_id, {example}")
     return found[0]
 
 
@@ -130,28 +155,32 @@ def _read(
     if most and len(entries) > most:
         limit = f"the limit of {most:,} questions is reached; split the file into several benchmarks"
         raise InputError(f"{path}, {entries[most][0]}: {limit}")
-
-    def add(given: dict[str, Any], place: str) -> None:
+    for place, given in entries:
+        others = [name for name in given if name not in known]
+        wrong = [what for name in others if (what := _misnamed(name, given.keys() & known, known))]
         fields = {name: value for name, value in given.items() if name in known}
-        others = {name: value for name, value in given.items() if name not in known}
-        for name in others:
-            _require_named_well(name, fields, known)
         if others and isinstance(fields.get("extra", {}), dict):
-            fields["extra"] = others | fields.get("extra", {})
+            fields["extra"] = {**{name: given[name] for name in others}, **fields.get("extra", {})}
             kept.update(dict.fromkeys(others))
         try:
-            record = make(fields)
+            record = None if wrong else make(fields)
         except ValidationError as error:
-            raise ValueError(first_problem(error) + known_in_chinese(others)) from None
-        if record is None:
-            return
-        if places.setdefault(record.key, place) != place:
-            key = record.key if isinstance(record.key, str) else " / ".join(map(str, record.key))
-            number = ", or number them by sample" if isinstance(record, Answer) else ""
-            raise ValueError(f"{key} duplicates {places[record.key]}; remove one of the two{number}")
-        records.append(record)
-
-    read_entries(problems, entries, add)
+            wrong = [
+                _in_words(each["type"], each["loc"], each["msg"], each.get("input"), given) for each in error.errors()
+            ]
+        except ValueError as error:
+            wrong = [str(error)]
+        else:
+            if record is not None and record.key in places:
+                key = record.key if isinstance(record.key, str) else " / ".join(map(str, record.key))
+                number = ", or number them by sample" if isinstance(record, Answer) else ""
+                wrong.append(f"{key} duplicates {places[record.key]}; remove one of the two{number}")
+            elif record is not None:
+                places[record.key] = place
+                records.append(record)
+        for what in wrong:
+            problems.add(place, what)
+    problems.refuse()
     if kept:
         shown = ", ".join(name[:60] for name in list(kept)[:20])
         more = f" and {len(kept) - 20} more" if len(kept) > 20 else ""
@@ -159,12 +188,15 @@ def _read(
     return records
 
 
-def _require_named_well(name: str, given: Collection[str], known: Collection[str]) -> None:
-    """Refuses an unknown field that is a known one again, or nearly."""
+def _misnamed(name: str, given: Collection[str], known: Collection[str]) -> str | None:
+    """The problem with an unknown field that is a known one again, or nearly; None for another one."""
     if plain(name) in given:
-        raise ValueError(f"field '{name[:60]}' is {plain(name)} a second time; remove one of the two")
-    if match := get_close_matches(plain(name), sorted({*known} - {*given}), n=1, cutoff=0.85):
-        raise ValueError(f"field '{name[:60]}' is not known, and {match[0]} is; rename it")
+        return f"field '{name[:60]}' is {plain(name)} a second time; remove one of the two"
+    match = get_close_matches(plain(name), sorted({*known} - {*given}), n=1, cutoff=0.85)
+    if match:
+        example = f"{match[0]}: {_NEEDED.get(match[0], _OTHERS)[1]}"
+        return f"field '{name[:60]}' is not known, and {match[0]} is; rename it, as in {example}"
+    return None
 
 
 def first_entry(path: Path) -> tuple[str, dict[str, Any]]:
@@ -198,7 +230,11 @@ def _entries(path: Path, problems: Problems) -> list[tuple[str, dict[str, Any]]]
     entries = []
     for place, fields in values:
         if isinstance(fields, dict):
-            entries.append((place, fields))
+            names = in_english(list(fields))
+            entries.append((place, dict(zip(names, fields.values(), strict=True))))
+            if len(set(names)) < len(names):
+                twice = next(name for name in names if names.count(name) > 1)
+                problems.add(place, f"{twice} occurs twice, in Chinese; remove one of the two")
         else:
             problems.add(place, 'an object with named fields is expected, such as {"question_id": "q1", …}')
     return entries
@@ -214,3 +250,23 @@ def _typed(cells: Mapping[str, str]) -> dict[str, Any]:
         elif name and (text or name in ("text", "model")):
             fields[name] = text
     return fields
+
+
+def _in_words(kind: str, location: Sequence[Any], message: str, value: Any, given: Mapping[str, Any]) -> str:
+    """The problem with a field, or with a field of one of a question's items; and an example of a right value."""
+    place = f"items, entry {location[1] + 1}" if len(location) > 1 else ""
+    start = f"{place}: " if place else ""
+    if kind == "value_error":
+        return f"{start}{message.removeprefix('Value error, ')}"
+    if len(location) == 2:
+        return f"{place} is {clipped(value)}, and an object is needed"
+    name = str(location[-1])[:60]
+    needed, example = _NEEDED.get(name, _OTHERS)
+    if kind == "missing":
+        among = "" if place else f" (the fields are {', '.join(map(str, given))[:200]}){known_in_chinese(given)}"
+        return f"{start}{name} is missing; for example {example}{among}"
+    if kind == "extra_forbidden":
+        return f"{start}field '{name}' is not known; the fields are {', '.join(RubricItem.model_fields)}"
+    if kind in ("string_too_short", "string_pattern_mismatch"):
+        return f"{start}{name} is empty; for example {example}"
+    return f"{start}{name} is {clipped(value)}, and {needed} is needed, for example {example}"

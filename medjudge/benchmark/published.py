@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
-from medjudge.files import first_problem
+from medjudge.files import clipped
 from medjudge.item_records import ItemScore
 from medjudge.records import Answer, AnswerKey, ErrorKind, Judgment, PhysicianScore, Question
 from medjudge.scheme import LLMEVAL_MED, Scheme
@@ -17,6 +17,8 @@ from medjudge.tables.columns import Problems, read_rows
 TEACHER = "gpt-4"
 """The judge of sets that GPT-4 scored."""
 
+_EXPECTED = {"model_type": "an object with named fields", "list_type": "a list", "string_type": "a text"}
+_EXPECTED |= {"bool_type": "true or false", "int_type": "a whole number", "float_type": "a number"}
 Verdict = Literal["met", "not_met", "contradicted"]
 Label = TypeVar("Label")
 Record = TypeVar("Record", PhysicianScore, ItemScore, Judgment)
@@ -114,30 +116,47 @@ def question_of(name: str, category: str, prompt: str, language: str, **others: 
 def read_table(path: Path, columns: Sequence[str], add: Callable[[dict[str, str], str], None]) -> None:
     """Read the rows of a table that has these columns, as `read_entries` does."""
     problems = Problems(path)
-    rows = ((f"row {number}", cells) for number, cells in read_rows(problems, columns))
-    read_entries(problems, rows, add)
+    _add_each(problems, ((f"row {number}", cells) for number, cells in read_rows(problems, columns)), add)
 
 
-def read_entries(
-    file: Path | str | Problems, entries: Iterable[tuple[str, Any]], add: Callable[[Any, str], None]
-) -> None:
+def read_entries(path: Path | str, entries: Iterable[tuple[str, Any]], add: Callable[[Any, str], None]) -> None:
     """Read the entries of a file, one after the other.
 
     Args:
-        file: The file, or the problems that were found in it so far.
         entries: Place in the file -> entry as it was parsed.
         add: Reads an entry, which stands at a place, and keeps it; a ValueError says what is wrong with it.
 
     Raises:
         InputError: At the end, where any entry was not sound; the message names all of them.
     """
-    problems = file if isinstance(file, Problems) else Problems(Path(file))
+    _add_each(Problems(Path(path)), entries, add)
+
+
+def _add_each(problems: Problems, entries: Iterable[tuple[str, Any]], add: Callable[[Any, str], None]) -> None:
     for place, fields in entries:
         try:
             add(fields, f"{problems.path}, {place}")
         except ValueError as error:
-            problems.add(place, first_problem(error) if isinstance(error, ValidationError) else str(error))
+            problems.add(place, _in_words(error) if isinstance(error, ValidationError) else str(error))
     problems.refuse()
+
+
+def _in_words(error: ValidationError) -> str:
+    """The problems of the first three wrong fields, in plain words."""
+    said: dict[str, str] = {}
+    for each in error.errors():
+        kind, found = each["type"], clipped(each["input"])
+        name = ".".join(str(part) for part in each["loc"] if part not in ("str", "int"))  # which of `str | int` it was
+        what = f"{name}: " if name else ""
+        if kind == "missing":
+            said.setdefault(name, f"{name} is missing")
+        elif kind in ("string_too_short", "too_short"):
+            said.setdefault(name, f"{name} is empty")
+        elif expected := _EXPECTED.get(kind) or each.get("ctx", {}).get("expected"):
+            said.setdefault(name, f"{what}{expected} is expected (found {found})")
+        else:
+            said.setdefault(name, what + each["msg"].removeprefix("Value error, "))
+    return "; ".join([*said.values()][:3])
 
 
 def most_frequent(read: PublishedSet, asked: Iterable[Question], what: str) -> None:

@@ -73,7 +73,7 @@ def known_in_chinese(headings: Collection[str]) -> str:
     if not any("\u3400" <= character <= "\u9fff" for heading in headings for character in heading):
         return ""
     listed = (f"{names.partition(' ')[0]} = {field}" for field, names in _CHINESE.items())
-    return f"; Chinese headings that are understood in tables: 问题编号 = question_id, {', '.join(listed)}"
+    return f"; Chinese headings that are understood: 问题编号 = question_id, {', '.join(listed)}"
 
 
 def read_rows(problems: "Problems", columns: Sequence[str], others: Collection[str] = ()) -> list[TableRow]:

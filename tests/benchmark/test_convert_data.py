@@ -2,12 +2,14 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from files_of_rows import written
 from published_rows import evouna, halluqa, kqa, llmeval2, llmeval2_files
 
 from medjudge.benchmark.files import check_file
+from medjudge.cli.data import Format
 from medjudge.errors import InputError
 from medjudge.store import Run
 from medjudge.workflows.data import convert_data
@@ -47,3 +49,13 @@ def test_a_refused_file_leaves_nothing_behind(tmp_path: Path) -> None:
         convert_data("kqa", [], tmp_path / "out")
     with pytest.raises(InputError, match="name two files or folders"):
         convert_data("llmeval2", llmeval2_files(tmp_path, [llmeval2()])[:1], tmp_path / "out")
+
+
+def test_the_help_and_the_docs_name_every_format_and_its_licence(medjudge) -> None:
+    shown = " ".join(medjudge("data", "convert", "--help").stdout.replace("│", " ").split())
+    page = (Path(__file__).parents[2] / "docs" / "data-formats.md").read_text(encoding="utf-8")
+    licences = dict.fromkeys(("halluqa", "evouna", "disc-medllm"), "Apache-2.0") | {"liveqa-2479": "CC BY 4.0"}
+    for format in get_args(Format):
+        licence = licences.get(format, "")
+        assert f"{format} ({licence}" if licence else format in shown
+        assert licence in page.split(f"- `{format}` reads ")[1].split("\n- ")[0].split("\n\n")[0]

@@ -63,7 +63,7 @@ def test_subjects_become_categories(files, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"type": "C"}, r"\[0\]: type: Input should be 'A' or 'B' \(found \"C\"\)"),
+        ({"type": "C"}, r"\[0\]: type: 'A' or 'B' is expected \(found \"C\"\)"),
         (
             {"stars": {"Correctness": 3}},
             r"\[0\]: stars of type A need exactly Correctness \(1 to 3\), Explanation Correctness \(1 to 2\)",

@@ -65,7 +65,7 @@ def test_missing_turns_are_one_oddity_of_a_conversation(tmp_path: Path, question
     assert oddity.what == "the conversation lacks round 1, 3, 5, 6, 7 and 992 more"
     line = question().model_dump_json().replace('"round":1', f'"round":{10**12}')
     (tmp_path / "q.jsonl").write_text(line + "\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"line 1: round: Input should be less than or equal to 1000"):
+    with pytest.raises(InputError, match=r"line 1: round is 1000000000000, and a whole number from 1 to 1,000"):
         check_file(tmp_path / "q.jsonl")
 
 

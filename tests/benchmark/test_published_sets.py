@@ -355,7 +355,7 @@ BAD_SCORE = "question 7: answer 7_Answer1 needs AnswerText, a ReferenceScore of 
 NO_CONVERSATION = "line 1: prompt: a conversation is expected between"
 LEGS = consultation("third", turns=TURNS.replace("头疼", "腿疼"))
 PROBLEMS: list[tuple[str, str, list[Any], str]] = [
-    ("healthbench", "h.jsonl", [{**CONVERSATION, "rubrics": []}], "line 1: rubrics: List should have at least 1 item"),
+    ("healthbench", "h.jsonl", [{**CONVERSATION, "rubrics": []}], "line 1: rubrics is empty"),
     ("healthbench-meta", "m.jsonl", [{**META, "binary_labels": [True]}], "line 1: binary_labels and anonymized"),
     ("kqa", "k.csv", [kqa(label="Yes")], "row 2: label_0 is 'Yes'; one of entailment, neutral, contradiction is exp"),
     ("kqa", "k.csv", [kqa(category_x="Maybe")], "row 2: category_x is 'Maybe'; one of must_have, nice_to_have is"),
@@ -369,11 +369,11 @@ PROBLEMS: list[tuple[str, str, list[Any], str]] = [
     ("halluqa", "m.json", [halluqa(), halluqa()], "[1]: halluqa-1 / m / 0 / gpt-4 / 1 occurs twice"),
     ("halluqa", "m.json", [lacking(halluqa(), "Best")], "[0]: no Best_Answer1 to Best_Answer4; at least one right"),
     ("halluqa", "m.json", [halluqa(Best_Answer1="  ")], "[0]: Best_Answer1 is empty or no text; give its text"),
-    ("halluqa", "m.json", ["text"], "[0]: Input should be a valid dictionary"),
+    ("halluqa", "m.json", ["text"], "[0]: an object with named fields is expected"),
     ("evouna", "N.json", [evouna("a", "yes")], "[0]: judge_fid is 'yes'; true, false or null is expected"),
     ("evouna", "N.json", [lacking(evouna("a"), "judge")], "[0]: no field judge_SYSTEM; at least one system"),
     ("evouna", "N.json", [lacking(evouna("a"), "answer_fid")], "[0]: answer_fid is missing"),
-    ("evouna", "N.json", [lacking(evouna("a"), "improper")], "[0]: improper: Field required"),
+    ("evouna", "N.json", [lacking(evouna("a"), "improper")], "[0]: improper is missing"),
     ("evouna", "N.json", [evouna("d", answer_fid=3)], "[0]: answer_fid is no text"),
     ("disc-medllm", "a.jsonl", [consultation(accuracy=6)], "line 1: scores: no line 'Accuracy: N' with N from 1 to 5"),
     ("disc-medllm", "a.jsonl", [consultation(turns="doctor: 请休息。\n")], NO_CONVERSATION),

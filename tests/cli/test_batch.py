@@ -1,5 +1,6 @@
 """`medjudge eval --batch`: submit, leave, come back and collect, against files and batches on loopback."""
 
+import gzip
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -243,3 +244,12 @@ def test_options_that_make_no_sense_are_refused(medjudge, tmp_path) -> None:
         "no price of unheard-of; write a line like",
     )
     assert not (tmp_path / "runs" / "sample" / "judgments" / "unheard-of.jsonl").exists()
+
+
+@pytest.mark.parametrize("packed", [bytes, gzip.compress])
+def test_results_are_read_up_to_a_limit(eval_batch, server, packed: Callable[[bytes], bytes], monkeypatch) -> None:
+    monkeypatch.setattr("medjudge.chat_api.transport.MOST_BATCH_BYTES", 1_000_000)
+    eval_batch("--batch")
+    server.finish("batch_0", _score)
+    server.files[server.batches["batch_0"]["output_file_id"]] = packed(bytes(2_000_000))
+    assert "the server's reply exceeds 1 MB" in eval_batch("--batch").stderr

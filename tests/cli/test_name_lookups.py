@@ -64,7 +64,7 @@ def _require_offline(commands: list[str], base: Path, folder: Path) -> list[str]
         base: What a printed `train` trains in place of its base model.
     """
     environment = {name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"}
-    more = f" --model_name_or_path {base} --max_length 24576 --per_device_train_batch_size 1{_FEW}"
+    more = f" --model_name_or_path {base} --max_length 24576 --upper_layers 2 --per_device_train_batch_size 1{_FEW}"
     environment["HF_HOME"] = str(folder / "hub")
     done = worked(python("-c", _WATCHED, input=json.dumps([commands, more]), cwd=folder, env=environment))
     told = json.loads(done.stdout.splitlines()[-1])

@@ -249,3 +249,18 @@ def test_folds_that_never_saw_a_category_are_trained_and_compared(
     assert result["rows"][0]["removed"] > 0
     assert result["rows"][2]["n"] == sum(row["n"] for row in result["rows"][:2])
     assert not [name for name in Run(sample_run).judges() if "without" in name]
+
+
+@pytest.mark.slow
+def test_ids_that_match_nothing_are_named(validate, sample_run, judge_folder, physicians) -> None:
+    file = physicians(questions=20)
+    scores = read_records(file, PhysicianScore)
+    write_records(file, [*scores, scores[0].model_copy(update={"model": "model-A"})])
+    done = validate(sample_run, "--judge", judge_folder)
+    assert "1 scores belong to no answer" in done.stderr
+    assert "model-A" in done.stderr
+    assert "coverage 100.0 %" in done.stdout
+    write_records(file, [score.model_copy(update={"model": f"nobody-{score.model}"}) for score in scores])
+    (sample_run / "run.json").unlink()
+    shutil.rmtree(sample_run / "judgments")
+    refused(validate(sample_run, "--judge", judge_folder), "no score belongs to an answer", "nobody")

@@ -1,9 +1,11 @@
 """A full disk, a folder that cannot be written, two writers, signals: nothing is lost."""
 
+import asyncio
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +17,7 @@ from chat_server import Act, completion
 from tiny_judges import build_ordinal_judge
 
 from eval.robustness.kills import FORKS, STATIONS, run_command
+from medjudge.cli.main import _end, _TerminatedError
 from medjudge.errors import InputError, UnfinishedError
 from medjudge.judge.open import JudgeOptions, resolve_judge
 from medjudge.judge.similarity import SimilarityJudge
@@ -176,3 +179,27 @@ def test_a_judge_replaced_during_a_run_does_not_take_over_its_judgments(
     assert len(run.judgments("judge")) == 6
     with run.lock(), pytest.raises(InputError, match="holds judgments of another judge named judge"):
         judge_answers(run, resolve_judge(str(folder)), ON_CPU, only)
+
+
+def test_a_signal_while_asyncio_writes_to_a_server_ends_the_process() -> None:
+    class Signalled(socket.socket):
+        """A socket in whose `send` the signal comes."""
+
+        def send(self, *_: object) -> int:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return 0
+
+    async def ask() -> None:
+        here, there = socket.socketpair()
+        with there:
+            here.setblocking(False)
+            _, writer = await asyncio.open_connection(sock=Signalled(fileno=here.detach()))
+            writer.write(b"GET / HTTP/1.1\r\n\r\n")
+            await asyncio.sleep(0)
+
+    before = signal.signal(signal.SIGTERM, _end)
+    try:
+        with pytest.raises(_TerminatedError):
+            asyncio.run(ask())
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -118,3 +118,22 @@ def test_telemetry_of_dependencies_is_off_unless_the_user_turned_it_on() -> None
         command = [sys.executable, "-c", code]
         done = subprocess.run(command, env=clean | chosen, capture_output=True, text=True, check=True)
         assert done.stdout.strip() == printed
+
+
+def test_every_line_on_stderr_is_made_printable() -> None:
+    """What a station prints may hold names from files, so it goes through `notify`."""
+    root = Path(__file__).parents[2]
+    printing = [
+        str(file.relative_to(root))
+        for folder in ("medjudge", "recipes")
+        for file in sorted((root / folder).rglob("*.py"))
+        if "file=sys.stderr" in file.read_text(encoding="utf-8")
+    ]
+    assert printing == ["medjudge/errors.py"]
+
+
+def test_an_error_line_is_capped(medjudge: Callable, jsonl: Callable) -> None:
+    answers = jsonl("answers.jsonl", {"question_id": "q" * 5_000_000, "model": "m", "text": "x"})
+    failed = medjudge("eval", "--answers", answers, "--judge", "similarity")
+    assert failed.returncode == 2
+    assert len(failed.stderr) < 2100
