@@ -126,9 +126,14 @@ def check_forms(run: Run, task: Task, plans: Sequence[Plan], forms: Sequence[For
 
 
 def plans_of(forms: Sequence[Form], plans: Sequence[Plan]) -> list[Plan]:
-    """The plans that hold items of the forms; the first one where none does."""
-    ids = {row.item_id.partition(".")[0] for form in forms for row in form.rows}
-    return [plan for plan in plans if any(item.id in ids for item in plan.items)] or [plans[0]]
+    """The plan of each form: the one with most of its items, and then with fewest others."""
+
+    def likeness(form: Form, plan: Plan) -> tuple[int, int]:
+        asked = set(plan.by_rater.get(form.rater, ()))
+        return len(asked & {row.item_id.partition(".")[0] for row in form.rows}), -len(asked)
+
+    found = {max(range(len(plans)), key=lambda index: likeness(form, plans[index])) for form in forms}
+    return [plans[index] for index in sorted(found or {0})]
 
 
 def _asked_by(run: Run, task: Task, plans: Sequence[Plan]) -> AskedOfRaters:

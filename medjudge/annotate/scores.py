@@ -181,7 +181,7 @@ def _rows(sheet: Sheet, raters: Sequence[str]) -> list[Row]:
         for rater in raters:
             column = rater.casefold()
             values = {name: by_heading.get(name) for name in ("question_id", "model", "sample")}
-            values |= {"rater": rater, "score": by_heading.get(column)}
+            values |= {"rater": rater, "score": by_heading.get(column), "comment": by_heading.get(f"{column}.comment")}
             at = CellNames({**letters, "score": letters[column]}, number)
             rows.append(Row(place, values, rater, at))
     return rows

@@ -7,7 +7,7 @@ from typing import Any
 
 from medjudge.annotate.add_scores import Added, add_records
 from medjudge.annotate.adjudicate import open_disputes
-from medjudge.annotate.draw import draw_plan
+from medjudge.annotate.draw import draw_plan, read_deferred
 from medjudge.annotate.intake import Checked, check_forms, plans_of
 from medjudge.annotate.plan import Plan, PlanOptions, RaterProgress, earlier_file, write_plan
 from medjudge.annotate.tasks import LEVELS, PAIRS, Task
@@ -173,11 +173,15 @@ def _existing_plan(run: Run, options: PlanOptions, task: Task) -> Plan | None:
     plan = task.read_plan(run)
     kept_as = earlier_file(run, task.plan_name).name
     if not plan.options.same_plan(options):
+        if plan.which == "informative":  # the option that made it is gone
+            raise InputError(
+                f"{file}: a plan of an earlier version; --new-plan makes another and keeps it as {kept_as}"
+            )
         raise InputError(
             f"{file}: another plan, made with {plan.options.command_line()}, and its forms may be out; the same "
             f"options write them again, --new-plan makes a new plan and keeps this one as {kept_as}"
         )
-    if plan.which == "deferred" and plan.list_sha256 != file_sha256(run.deferred_file):
+    if plan.which == "deferred" and read_deferred(run) and plan.list_sha256 != file_sha256(run.deferred_file):
         raise InputError(
             f"{run.deferred_file}: changed since the plan was made; --new-plan takes the new list and keeps the plan "
             f"as {kept_as}"

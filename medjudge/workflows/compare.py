@@ -245,7 +245,8 @@ def _judge_pairs(run: Run, judge_ref: JudgeRef, models: Sequence[str], options: 
     # A pair that was begun is finished first: half of it is paid for.
     started, fresh = [key for key in possible if key in begun], [key for key in possible if key not in begun]
     if options.budget is not None:
-        fresh = _spread(fresh, options.settings.seed)[: max(0, options.budget - len(started))]
+        drawn = [key for key in _spread(possible, options.settings.seed) if key not in begun]
+        fresh = drawn[: max(0, options.budget - len(started))]
     work: list[PairAssignment] = []
     for key in [*started, *fresh]:
         first, second = [answers[answer] for answer in key.answers]
