@@ -1,7 +1,9 @@
 """The packages that users install: all that is imported and no copyleft; a lock with a hash for everything."""
 
 import ast
+import json
 import re
+import shutil
 import subprocess
 import sys
 from importlib.metadata import packages_distributions, version
@@ -49,6 +51,21 @@ def test_the_lock_has_a_hash_for_everything_and_no_address() -> None:
     assert all("--hash=sha256:" in entry for entry in entries)
     direct = named([*project()["dependencies"], *project()["optional-dependencies"]["dev"]]) - {"medjudge", "torch"}
     assert direct <= set(map(normal, pinned))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    shutil.which("cyclonedx-py") is None, reason="cyclonedx-bom is not installed; pip install cyclonedx-bom"
+)
+def test_the_bill_of_materials_is_about_this_version_and_names_no_folder(tmp_path: Path) -> None:
+    worked(supply_chain("sbom", "bill.json", cwd=tmp_path))
+    text = (tmp_path / "bill.json").read_text()
+    bill = json.loads(text)
+    assert bill["bomFormat"] == "CycloneDX"
+    subject = bill["metadata"]["component"]
+    assert (subject["name"], subject["version"]) == ("medjudge", version("medjudge"))
+    assert {"torch", "transformers"} <= {component["name"] for component in bill["components"]}
+    assert "file:" not in text
 
 
 def imported_by(path: Path) -> set[str]:
