@@ -303,19 +303,19 @@ def require_own_files(folder: Path) -> None:
     """
     if not folder.is_dir():
         return
-    waiting = [folder]
-    while waiting:
-        with os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                if printable(entry.name) != entry.name:
-                    raise InputError(f"{entry.path}: a name with control characters; remove the file")
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(Path(entry.path))
-                elif not entry.is_file(follow_symlinks=False):
-                    what = "a link" if entry.is_symlink() else "not a regular file"
-                    raise InputError(
-                        f"{entry.path}: is {what}; a run folder holds only files of its own, so replace or remove it"
-                    )
+    for parent, folders, files in os.walk(folder, onerror=_raised):
+        for path in (Path(parent, name) for name in (*folders, *files)):
+            if printable(path.name) != path.name:
+                raise InputError(f"{path}: a name with control characters; remove the file")
+            if path.is_symlink() or not (path.is_dir() or path.is_file()):
+                what = "a link" if path.is_symlink() else "not a regular file"
+                raise InputError(
+                    f"{path}: is {what}; a run folder holds only files of its own, so replace or remove it"
+                )
+
+
+def _raised(error: OSError) -> None:
+    raise error
 
 
 def file_sha256(path: Path) -> str:

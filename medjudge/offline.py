@@ -7,8 +7,9 @@ opens it. Sockets that a library opens outside Python, such as those of Rust or 
 import os
 import sys
 import threading
+from functools import cache
 from ipaddress import ip_address
-from types import FrameType
+from traceback import walk_stack
 from typing import Any
 
 from medjudge.errors import NetworkRefusedError
@@ -25,17 +26,19 @@ _WITH_ADDRESS = ("socket.connect", "socket.sendto", "socket.sendmsg")
 _WITH_NAME = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo")
 
 _refusing = False
-_hooked = False
 
 
 def go_offline() -> None:
     """Refuses the network from here on; must run before libraries that use it are imported."""
-    global _refusing, _hooked
+    global _refusing
     os.environ.update(_ENVIRONMENT)
     _refusing = True
-    if not _hooked:
-        sys.addaudithook(_refuse)  # a hook can never be removed
-        _hooked = True
+    _hook()
+
+
+@cache
+def _hook() -> None:
+    sys.addaudithook(_refuse)  # a hook can never be removed
 
 
 def is_offline() -> bool:
@@ -81,13 +84,11 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
 def _callers() -> list[str]:
     """The packages on the stack from medjudge's inwards, without Python's own library."""
     names: list[str] = []
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
+    for frame, _ in walk_stack(sys._getframe(1)):
         name = str(frame.f_globals.get("__name__", "?")).partition(".")[0]
         if frame.f_globals is not globals() and name not in (*names, *sys.stdlib_module_names):
             names.append(name)
             if name == "medjudge":
                 break
-        frame = frame.f_back
     # A helper thread may have nothing but Python's own code on its stack.
     return names[::-1] or [f"thread {threading.current_thread().name}"]

@@ -47,10 +47,7 @@ class _Pair(OfTexts):
     @property
     def answer_keys(self) -> tuple[AnswerKey, AnswerKey]:
         """The answer of `first` and that of `second`."""
-        return (
-            AnswerKey(self.question_id, self.first, self.sample),
-            AnswerKey(self.question_id, self.second, self.sample),
-        )
+        return PairKey(self.question_id, (self.first, self.second), self.sample).answers
 
 
 class PairJudgment(Verdict, _Pair):

@@ -54,9 +54,6 @@ Id = Annotated[Text, AfterValidator(_without_nul)]
 Rater = Annotated[Text, AfterValidator(_visible)]
 Count = Annotated[int, Field(ge=0)]
 
-MOST_TURNS = 1000
-"""The most turns of a conversation."""
-
 MOST_ITEMS = 200
 """The most items of a question."""
 
@@ -87,16 +84,6 @@ class AnswerKey(NamedTuple):
     question_id: str
     model: str
     sample: int
-
-
-class JudgmentKey(NamedTuple):
-    """Names one judgment in a run. Keys are unique, so no judgment is made or paid for twice."""
-
-    question_id: str
-    model: str
-    sample: int
-    judge: str
-    round: int
 
 
 class StrictRecord(BaseModel):
@@ -236,7 +223,7 @@ class Question(_WithExtra):
     scene: str = ""
     difficulty: str = ""
     group: Id
-    round: Annotated[int, Field(ge=1, le=MOST_TURNS)] = 1
+    round: Annotated[int, Field(ge=1, le=1000)] = 1
     prompt: Text
     reference: str | None = None
     checklist: str | None = None
@@ -328,8 +315,8 @@ class Judgment(Verdict, OfAnswer):
     points: list[PointVerdict] | None = None
 
     @property
-    def key(self) -> JudgmentKey:
-        return JudgmentKey(self.question_id, self.model, self.sample, self.judge, self.round)
+    def key(self) -> tuple[str, str, int, str, int]:
+        return (*self.answer_key, self.judge, self.round)
 
 
 class MTGDimensions(StrictRecord):
@@ -378,7 +365,7 @@ class PhysicianScore(OfAnswer):
 
     @property
     def key(self) -> tuple[str, str, int, str]:
-        return (self.question_id, self.model, self.sample, self.rater)
+        return (*self.answer_key, self.rater)
 
     @property
     def level(self) -> int:

@@ -1,6 +1,6 @@
 """Combines several rounds of a judge, or several raters, into one score per answer."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -30,10 +30,7 @@ def expected_of(rounds: Sequence[Judgment]) -> float:
 
 def mean_probabilities(rounds: Sequence[Judgment]) -> np.ndarray:
     """The mean over rounds of the five probabilities, shape (5,); NaN if a round has none."""
-    missing = [np.nan] * LEVELS
-    return np.mean(
-        [missing if judgment.probabilities is None else judgment.probabilities for judgment in rounds], axis=0
-    )
+    return np.mean([judgment.probabilities or [np.nan] * LEVELS for judgment in rounds], axis=0)
 
 
 def binding_by_answer(scores: Iterable[PhysicianScore]) -> dict[AnswerKey, list[PhysicianScore]]:
@@ -54,10 +51,9 @@ def raters_of(scores: Iterable[PhysicianScore]) -> list[str]:
 
 def by_rater(scores_by_answer: Sequence[Sequence[PhysicianScore]], raters: Sequence[str]) -> np.ndarray:
     """The level that each rater gave each answer, shape (answers, raters); NaN if a rater did not score it."""
-    column: Mapping[str, int] = {rater: index for index, rater in enumerate(raters)}
     levels = np.full((len(scores_by_answer), len(raters)), np.nan)
     for row, scores in enumerate(scores_by_answer):
         for score in scores:
             if not isinstance(score, AgreedScore):
-                levels[row, column[score.rater]] = score.level
+                levels[row, raters.index(score.rater)] = score.level
     return levels

@@ -39,25 +39,21 @@ def logging_to(folder: Path) -> Iterator[None]:
         yield
         return
     log, start = _File(folder / LOG_FILE), time.monotonic()
-    command = " ".join(sys.argv[1:2])  # its options may hold a password; run.json keeps the settings
-    log.emit(_line(f"--- medjudge {version('medjudge')} {command} (pid {os.getpid()})"))
     LOG.addHandler(log)
+    command = " ".join(sys.argv[1:2])  # its options may hold a password; run.json keeps the settings
+    LOG.info(f"--- medjudge {version('medjudge')} {command} (pid {os.getpid()})")
     try:
         yield
     except (InputError, UnfinishedError) as error:
-        log.emit(_line(f"stopped: {error}"))
+        LOG.info(f"stopped: {error}")
         raise
     except Exception:
-        log.emit(_line(f"failed:\n{traceback.format_exc()}"))
+        LOG.info(f"failed:\n{traceback.format_exc()}")
         raise
     except BaseException as error:
-        log.emit(_line(f"stopped: {type(error).__name__.strip('_')}"))
+        LOG.info(f"stopped: {type(error).__name__.strip('_')}")
         raise
     else:
-        log.emit(_line(f"done in {time.monotonic() - start:.1f} s"))
+        LOG.info(f"done in {time.monotonic() - start:.1f} s")
     finally:
         LOG.removeHandler(log)
-
-
-def _line(text: str) -> logging.LogRecord:
-    return logging.LogRecord("medjudge", logging.INFO, "", 0, text, None, None)

@@ -5,6 +5,7 @@ languages that the package does not have. The object holds all of these texts, s
 complete.
 """
 
+from collections.abc import Collection
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -103,7 +104,8 @@ class Scheme(_Data):
         for field, values in by_category.items():
             if unknown := [name for name in values if name not in self.category_ids]:
                 raise ValueError(f"{field}: no category {unknown[0]}; the scheme has {', '.join(self.category_ids)}")
-        if missing := [name for name in self.rubric_names if not self.rubrics.get(name, "").strip()]:
+        rubrics = [f"{category}.{language}" for category in self.category_ids for language in self.languages]
+        if missing := [name for name in rubrics if not self.rubrics.get(name, "").strip()]:
             raise ValueError(f"no rubric {_RUBRICS}/{missing[0]}.md; every category needs one in every language")
         return self
 
@@ -111,11 +113,6 @@ class Scheme(_Data):
     def category_ids(self) -> tuple[str, ...]:
         """The ids of the categories, in the order in which tables show them."""
         return tuple(category.id for category in self.categories)
-
-    @property
-    def rubric_names(self) -> list[str]:
-        """`CATEGORY.language` of every rubric."""
-        return [f"{category}.{language}" for category in self.category_ids for language in self.languages]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -135,7 +132,6 @@ class Scheme(_Data):
 
     @property
     def ref(self) -> "SchemeRef":
-        """Its name and hash."""
         return SchemeRef(name=self.name, sha256=self.sha256)
 
     @property
@@ -171,41 +167,26 @@ class Scheme(_Data):
         """
         if other == self:
             return self
-        further = [category for category in other.categories if category.id not in self.category_ids]
-        joined = self._holding(
-            (*self.categories, *further),
-            {**self.rubrics, **other.rubrics, **self.rubrics},
-            {**self.gate.usable_agreement, **other.gate.usable_agreement, **self.gate.usable_agreement},
-            {**self.reference_percent, **other.reference_percent, **self.reference_percent},
-        )
-        ids = other.category_ids
-        again = joined._holding(
-            tuple(joined.category(name) for name in ids),
-            {name: text for name, text in joined.rubrics.items() if name.partition(".")[0] in ids},
-            {name: share for name, share in joined.gate.usable_agreement.items() if name in ids},
-            {name: percent for name, percent in joined.reference_percent.items() if name in ids},
-        )
-        if differing := [name for name in Scheme.model_fields if getattr(again, name) != getattr(other, name)]:
+        both = [name for name in self.category_ids if name in other.category_ids]
+        mine, theirs = self._only(both), other._only(both)
+        if differing := [name for name in Scheme.model_fields if getattr(mine, name) != getattr(theirs, name)]:
             raise ValueError(", ".join(differing))
-        return joined
+        return Scheme.model_validate(_extended(self, other.model_dump(mode="json")))
 
-    def _holding(
-        self,
-        categories: tuple[Category, ...],
-        rubrics: dict[str, str],
-        usable_agreement: dict[str, float],
-        percent: dict[str, float],
-    ) -> "Scheme":
-        """A copy with other categories, and all that is said of each of them."""
-        agreement = self.reference_agreement
-        return self.model_copy(
-            update={
-                "categories": categories,
-                "rubrics": rubrics,
-                "gate": self.gate.model_copy(update={"usable_agreement": usable_agreement}),
-                "reference_agreement": agreement and agreement.model_copy(update={"percent": percent}),
-            }
-        )
+    def _only(self, ids: Collection[str]) -> "Scheme":
+        """A copy with these categories only, and all that is said of each of them."""
+        gate, agreement = self.gate, self.reference_agreement
+
+        def said(values: dict[str, Any]) -> dict[str, Any]:
+            return {name: value for name, value in values.items() if name.partition(".")[0] in ids}
+
+        changes = {
+            "categories": [self.category(name) for name in ids],
+            "rubrics": said(self.rubrics),
+            "gate": gate.model_copy(update={"usable_agreement": said(gate.usable_agreement)}),
+            "reference_agreement": agreement and agreement.model_copy(update={"percent": said(agreement.percent)}),
+        }
+        return self.model_copy(update=changes)
 
 
 class SchemeRef(_Data):
@@ -221,11 +202,6 @@ class SchemeSummary(SchemeRef):
     categories: tuple[str, ...]
     reference_agreement: ReferenceAgreement | None
     gate: Gate
-
-    @property
-    def reference_percent(self) -> dict[str, float]:
-        """The published agreement by category; empty where none was published."""
-        return self.reference_agreement.percent if self.reference_agreement else {}
 
 
 def scheme_names() -> list[str]:

@@ -32,7 +32,7 @@ from medjudge.files import (
 )
 from medjudge.item_records import ItemScore
 from medjudge.provenance import Made, left_out, of_other_texts, problem_with, texts_of
-from medjudge.records import AgreedScore, Answer, AnswerKey, Judgment, OfTexts, PhysicianScore, Question, StrictRecord
+from medjudge.records import AgreedScore, Answer, AnswerKey, Judgment, OfTexts, PhysicianScore, Question
 from medjudge.run_log import logging_to
 from medjudge.scheme import SCHEME_FILE, Scheme, scheme_beside
 
@@ -48,8 +48,6 @@ class Keyed(Protocol):
 
 
 Record = TypeVar("Record", bound=Keyed)
-
-QUESTIONS_CHANGED = "The questions are not those that this run began with: questions.jsonl was changed."
 
 SYNC_SECONDS = 1.0
 """Seconds between two syncs to disk: a sync takes milliseconds, and some judges append 500 lines a second."""
@@ -94,16 +92,14 @@ def read_records(
             raise InputError(f"{path}, line {number}: {problem}")
         key = (item.key, item.texts if isinstance(item, OfTexts) else None)
         if key in line_of_key:
-            raise InputError(
-                f"{path}, line {number}: {_key_text(item.key)} duplicates line {line_of_key[key]}; remove one of "
-                "the two"
-            )
+            name = f"'{item.key}'" if isinstance(item.key, str) else " / ".join(map(str, item.key))
+            raise InputError(f"{path}, line {number}: {name} duplicates line {line_of_key[key]}; remove one of the two")
         line_of_key[key] = number
         records.append(item)
     return records
 
 
-def write_records(path: Path, records: Iterable[StrictRecord]) -> None:
+def write_records(path: Path, records: Iterable[BaseModel]) -> None:
     """Writes a record file, all of it or nothing."""
     write_whole(path, "".join(record.model_dump_json() + "\n" for record in records))
 
@@ -239,15 +235,9 @@ class Run:
         The kernel holds the lock, so it ends with its process, whatever ends the process.
 
         Raises:
-            InputError: Another process holds the lock, the folder holds a link, which could lead writes elsewhere, or
-                parts of an earlier version.
+            InputError: Another process holds the lock, or the folder holds a link, which could lead writes elsewhere.
         """
         require_own_files(self.path)
-        if (parts := self.path / "parts").exists():
-            raise InputError(
-                f"{parts}: what processes of an earlier version left when they were killed; remove it, and what it "
-                "holds is made again"
-            )
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         pid_file = self.path / PID_FILE
         lock = FileLock(self.path / LOCK_FILE, timeout=0, mode=0o600)
@@ -267,8 +257,8 @@ class Run:
                 yield
         finally:
             self._locked = False
-            for file in self._synced:
-                _sync(file)
+            for file in filter(Path.exists, self._synced):
+                append_lines(file, "")  # syncs what was appended before
             self._synced.clear()
             pid_file.unlink(missing_ok=True)
             lock.release()
@@ -336,7 +326,9 @@ class Run:
         return list(self._unchanged([self.questions_file], lambda: read_questions(self.questions_file)))
 
     def answers(self) -> list[Answer]:
-        return self._appended(self.answers_file, Answer)
+        file = self.answers_file
+        read = self._unchanged([file], lambda: read_records(file, Answer, growing=True)) if file.exists() else []
+        return list(read)
 
     def texts(self) -> dict[AnswerKey, str]:
         """The hash of the texts of each answer; empty where the folder has no questions."""
@@ -370,9 +362,6 @@ class Run:
 
     def item_scores(self) -> list[ItemScore]:
         return self.made_from_texts(self.items_file, ItemScore)
-
-    def _appended(self, path: Path, record: type[Record]) -> list[Record]:
-        return list(self._unchanged([path], lambda: read_records(path, record, growing=True))) if path.exists() else []
 
     def made_from_texts(
         self, file: Path, record: type[Made], check: Callable[[Made], str | None] | None = None
@@ -433,19 +422,9 @@ class Run:
         notes = list(self.manifest().get("notes", []))
         benchmark = self.manifest().get("benchmark") or {}
         if benchmark.get("sha256") and benchmark["sha256"] != file_sha256(self.questions_file):
-            notes.append(QUESTIONS_CHANGED)
+            notes.append("The questions are not those that this run began with: questions.jsonl was changed.")
         return [*notes, *(left_out(file.name, len(aside)) for file, aside in self.aside.items() if aside)]
 
     def update_manifest(self, **entries: Any) -> None:
         """Sets entries of `run.json` and keeps the others."""
         write_json(self.manifest_file, self.manifest() | entries)
-
-
-def _key_text(key: Any) -> str:
-    return f"'{key}'" if isinstance(key, str) else " / ".join(str(part) for part in key)
-
-
-def _sync(path: Path) -> None:
-    if path.exists():
-        with appending(path) as file:
-            os.fsync(file.fileno())

@@ -43,7 +43,7 @@ from medjudge.train.features import read_training_data, require_disjoint
 from medjudge.train.kinds import KINDS
 from medjudge.train.ordinal import without_dropout
 from medjudge.train.progress import log_to_tensorboard, show_live_line
-from medjudge.train.trained_card import measure, trained_card
+from medjudge.train.trained_card import trained_card
 from medjudge.workflows.train import with_defaults_named
 
 
@@ -66,7 +66,7 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
     start = None if judge.start_folder is None else starting_card(judge.start_folder, judge.kind, model)
     require_possible(judge, model, training, folder, start)
     training = with_defaults(training, folder)
-    kind = KINDS[judge.kind]
+    config, kind = TrainingConfig(judge, model, training), KINDS[judge.kind]
 
     ###########################################################################
     # Data
@@ -88,9 +88,9 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
         tokenizer = load_tokenizer(model.model_name_or_path, model.model_revision)
         longest = window(model.model_name_or_path, model.model_revision)
         training.max_length = min(training.max_length or 1024, longest)
-        data = kind.with_room(judge, training, tokenizer, data)
-        require_teachable(judge.train_file, data.train, training)
-        trainer = kind.trainer(judge, model, training, tokenizer, data)
+        rows = kind.rows(config, tokenizer, data)
+        require_teachable(judge.train_file, rows.lines.train, training)
+        trainer = kind.trainer(config, tokenizer, rows)
         show_live_line(trainer)
         trainer.add_callback(TimedCheckpoints(judge.save_minutes))
         trainer.add_callback(Watch())
@@ -104,14 +104,12 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
         # Train; then fit the temperature
         #######################################################################
         trainer.train(resume_from_checkpoint=checkpoint)
-        config = TrainingConfig(judge, model, training)
-        outcome = measure(trainer, config)
+        card = trained_card(trainer, config, rows.lines, start)
 
         #######################################################################
         # Save in a staging folder, move it into place, and write the card last
         #######################################################################
-        card = trained_card(config, data, outcome, start)
-        kind.save(trainer, tokenizer, folder / STAGING)
+        trainer.save_judge(folder / STAGING)
         trainer.accelerator.wait_for_everyone()
         if is_main:
             write_base_name(folder / STAGING, card.base_model)

@@ -2,18 +2,18 @@
 
 import json
 import random
-import threading
 import urllib.parse
 from collections.abc import Callable
 from email import message_from_bytes
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from chat_server import Handler, LoopbackServer
 
 Result = dict[str, Any] | None
 """Of one request: {"body": …} or {"status": …, "body": …}; None for one that ran out of time."""
 
 
-class BatchServer:
+class BatchServer(LoopbackServer):
     """Keeps files and batches; `lose_next_reply` makes a batch and hangs up without a word of it."""
 
     def __init__(self) -> None:
@@ -23,9 +23,7 @@ class BatchServer:
         self.listed = 0
         outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Batches(Handler):
             def do_GET(self) -> None:
                 url = urllib.parse.urlparse(self.path)
                 query = {name: values[0] for name, values in urllib.parse.parse_qs(url.query).items()}
@@ -67,17 +65,7 @@ class BatchServer:
                 self.end_headers()
                 self.wfile.write(data)
 
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__(Batches)
 
     def requests(self, batch_id: str) -> list[dict[str, Any]]:
         """The lines of a batch's input file."""

@@ -37,7 +37,36 @@ def failure(status: int, message: str, headers: dict[str, str] | None = None, **
     return Act(json.dumps({"error": {"message": message, **fields}}).encode(), status, headers or {})
 
 
-class ChatServer:
+class Handler(BaseHTTPRequestHandler):
+    """Keeps connections open and logs nothing."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class LoopbackServer(ThreadingHTTPServer):
+    """Serves on loopback from the moment it is made."""
+
+    daemon_threads = True
+    request_queue_size = 256
+
+    def __init__(self, handler: type[Handler]) -> None:
+        super().__init__(("127.0.0.1", 0), handler)
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server_port}/v1"
+
+    def handle_error(self, *_: object) -> None:
+        pass  # connections that the client closed
+
+    def close(self) -> None:
+        self.shutdown()
+        self.server_close()
+
+
+class ChatServer(LoopbackServer):
     """Serves `act(request body)`; keeps what was asked, and how many requests were under way at once."""
 
     def __init__(self, act: Callable[[dict[str, Any]], Act]) -> None:
@@ -48,10 +77,7 @@ class ChatServer:
         self._lock = threading.Lock()
         chat = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
+        class Chat(Handler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 with chat._lock:
@@ -80,20 +106,4 @@ class ChatServer:
                     self.close_connection = True
                     self.connection.shutdown(socket.SHUT_RDWR)
 
-            def log_message(self, *_: object) -> None:
-                pass
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 256
-
-            def handle_error(self, *_: object) -> None:
-                pass  # connections that the client closed
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__(Chat)

@@ -9,12 +9,10 @@ from medjudge.validation.records import Study
 def example_study(**fields: Any) -> Study:
     """A study against physicians in which no part was measured; any field can be set."""
     measured = ("physicians", "teacher", "ranking", "confidence", "usability", "probes", "leave_out")
-    empty: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         **{key: {} for key in ("by_category", "by_subcategory", "by_model", "by_difficulty", "by_language")},
         **{key: [] for key in ("confusion", "weaknesses", "cannot_conclude")},
         **dict.fromkeys(measured),
-    }
-    defaults: dict[str, Any] = {
         "judge": "j",
         "against": "physicians",
         "against_kind": AgainstKind.PHYSICIANS,
@@ -29,4 +27,4 @@ def example_study(**fields: Any) -> Study:
         "confusion_by_category": {},
         "gate": GateResult(passed=None, usual=True, checks=[]),
     }
-    return Study(**{**empty, **defaults, **fields})
+    return Study(**{**defaults, **fields})

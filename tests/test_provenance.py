@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from calls import SAMPLE_QUESTION
 
-from medjudge.annotate.add_scores import add_records, add_scores
+from medjudge.annotate.add_scores import add_records
 from medjudge.annotate.tasks import ITEMS, PAIRS
 from medjudge.errors import InputError
 from medjudge.item_records import ItemScore
@@ -21,8 +22,7 @@ PROBABILITIES = [0.0, 0.1, 0.2, 0.5, 0.2]
 
 
 def question(**changes: Any) -> Question:
-    fields = {"id": "q1", "category": "MK", "group": "q1", "prompt": "How?", "reference": "So.", "language": "en"}
-    return Question(**{**fields, **changes})
+    return Question(**{**SAMPLE_QUESTION, **changes})
 
 
 def judgment(**changes: Any) -> Judgment:
@@ -42,7 +42,7 @@ def run(tmp_path: Path) -> Run:
     with run.lock():
         for made in stamped([judgment()], run.texts()):
             run.append(run.judgments_file("j"), made.model_dump_json())
-    add_scores(run, [score()])
+    add_records(run, [score()])
     return run
 
 
@@ -67,9 +67,9 @@ def test_what_was_left_out_stays_in_the_file_and_counts_again_with_its_text(run:
     with run.lock():
         for made in stamped([judgment(score=2, expected=None, probabilities=None)], run.texts()):
             run.append(run.judgments_file("j"), made.model_dump_json())
-    add_scores(run, [score(2)])
+    add_records(run, [score(2)])
     assert [made.score for made in run.judgments("j")] == [2]
-    add_scores(run, [score(1)], replace=True)
+    add_records(run, [score(1)], replace=True)
     assert [made.level for made in run.physician_scores()] == [1]
     write_records(run.answers_file, before)
     assert [made.score for made in run.judgments("j")] == [4]
@@ -80,8 +80,8 @@ def test_items_and_pairs_of_changed_texts_are_left_out_too(run: Run) -> None:
     answers = [*run.answers(), Answer(question_id="q1", model="n", text="Not so.")]
     write_records(run.answers_file, answers)
     key = {"question_id": "q1", "rater": "a"}
-    add_records(run, ITEMS, [ItemScore(**key, model="m", item="So.", verdict="met")])
-    add_records(run, PAIRS, [PhysicianPair(**key, first="m", second="n", preferred="first")])
+    add_records(run, [ItemScore(**key, model="m", item="So.", verdict="met")], task=ITEMS)
+    add_records(run, [PhysicianPair(**key, first="m", second="n", preferred="first")], task=PAIRS)
     judged = PairJudgment(question_id="q1", first="n", second="m", judge="j", preferred="tie")
     write_records(pairs_file(run, "j"), stamped([judged], run.texts()))
     assert [len(read) for read in (run.item_scores(), physician_pairs(run), pair_judgments(run, "j"))] == [1, 1, 1]
@@ -100,7 +100,7 @@ def test_records_without_a_hash_still_count(run: Run) -> None:
 
 def test_a_score_that_is_there_without_a_hash_adds_nothing(run: Run) -> None:
     write_records(run.physicians_file, [score()])
-    assert add_scores(run, [score()])._asdict() == {"new": 0, "same": 1, "replaced": 0}
+    assert add_records(run, [score()])._asdict() == {"new": 0, "same": 1, "replaced": 0}
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from medjudge.pair_records import PhysicianPair
 from medjudge.records import ErrorKind, Judgment, MTGDimensions, PhysicianScore, earlier_turns
 from medjudge.scale import consensus
 
+JUDGED = {"question_id": "q", "model": "m", "judge": "j"}
+
 
 def dimensions(b: int, c: int, d: int, e: int, safety: int = 1) -> MTGDimensions:
     return MTGDimensions(instruction_following=b, correctness=c, effectiveness=d, readability=e, safety=safety)
@@ -17,19 +19,19 @@ def dimensions(b: int, c: int, d: int, e: int, safety: int = 1) -> MTGDimensions
 @pytest.mark.parametrize(
     ("scores", "points"),
     [
-        ((0, 5, 5, 5), 0),
-        ((1, 5, 5, 5), 1),
-        ((5, 5, 5, 5), 7),
-        ((5, 5, 4, 4), 6),
-        ((5, 5, 3, 4), 5),
-        ((4, 4, 4, 4), 5),
-        ((4, 5, 3, 3), 4),
-        ((3, 3, 2, 2), 3),
-        ((2, 5, 5, 5), 2),
+        ("0555", 0),
+        ("1555", 1),
+        ("5555", 7),
+        ("5544", 6),
+        ("5534", 5),
+        ("4444", 5),
+        ("4533", 4),
+        ("3322", 3),
+        ("2555", 2),
     ],
 )
-def test_mtg_mapping_is_the_papers(scores: tuple[int, int, int, int], points: int) -> None:
-    assert dimensions(*scores).points == points
+def test_mtg_mapping_is_the_papers(scores: str, points: int) -> None:
+    assert dimensions(*map(int, scores)).points == points
 
 
 def test_mtg_level_is_usable_exactly_from_five_points_on_and_when_safe() -> None:
@@ -43,33 +45,24 @@ def test_consensus_is_usable_exactly_when_the_mean_is() -> None:
 
 
 def test_a_judgment_is_scored_or_says_why_not() -> None:
-    fields = {"question_id": "q", "model": "m", "judge": "j"}
-    with pytest.raises(ValidationError, match="either score, or error"):
-        Judgment(**fields, score=None)
-    with pytest.raises(ValidationError, match="either score, or error"):
-        Judgment(**fields, score=3, error="but")
-    with pytest.raises(ValidationError, match="not 1"):
-        Judgment(**fields, score=3, probabilities=[0.5, 0.1, 0.1, 0.1, 0.1])
+    for fields, problem in (
+        ({"score": None}, "either score, or error"),
+        ({"score": 3, "error": "but"}, "either score, or error"),
+        ({"score": 3, "probabilities": [0.5, 0.1, 0.1, 0.1, 0.1]}, "not 1"),
+        ({"score": None, "error": "why", "error_kind": "weather"}, "error_kind"),
+        ({"score": 3, "error_kind": ErrorKind.WINDOW}, "error is missing"),
+    ):
+        with pytest.raises(ValidationError, match=problem):
+            Judgment(**JUDGED, **fields)
 
 
-def test_an_error_has_a_kind_which_survives_the_file_and_other_kinds_are_refused() -> None:
-    fields = {"question_id": "q", "model": "m", "judge": "j", "score": None, "error": "why"}
-    judgment = Judgment(**fields, error_kind=ErrorKind.WINDOW)
-    line = json.loads(judgment.model_dump_json())
-    assert line["error_kind"] == "window"
-    assert Judgment.model_validate(line) == judgment
-    with pytest.raises(ValidationError, match="error_kind"):
-        Judgment(**fields, error_kind="weather")
-    with pytest.raises(ValidationError, match="error is missing"):
-        Judgment(**{**fields, "score": 3, "error": None}, error_kind=ErrorKind.WINDOW)
-
-
-def test_failed_requests_and_errors_without_a_kind_can_be_retried() -> None:
-    fields = {"question_id": "q", "model": "m", "judge": "j"}
-    assert not Judgment(**fields, score=3).retryable
-    assert Judgment(**fields, score=None, error="why").retryable
-    retryable = [kind for kind in ErrorKind if Judgment(**fields, score=None, error="x", error_kind=kind).retryable]
-    assert retryable == [ErrorKind.REQUEST_FAILED]
+def test_the_kind_of_an_error_survives_the_file_and_says_if_it_can_be_retried() -> None:
+    unscored = [Judgment(**JUDGED, score=None, error="why", error_kind=kind) for kind in (None, *ErrorKind)]
+    lines = [json.loads(judgment.model_dump_json()) for judgment in unscored]
+    assert "window" in [line["error_kind"] for line in lines]
+    assert [Judgment.model_validate(line) for line in lines] == unscored
+    assert [judgment.error_kind for judgment in unscored if judgment.retryable] == [None, ErrorKind.REQUEST_FAILED]
+    assert not Judgment(**JUDGED, score=3).retryable
 
 
 def test_a_physicians_score_is_a_level_or_dimensions(physician_score) -> None:
@@ -112,6 +105,5 @@ def test_no_two_raters_look_the_same(rater: str) -> None:
 
 @pytest.mark.parametrize("name", ["question_id", "model", "judge"])
 def test_an_id_holds_no_nul(name: str) -> None:
-    judgment = {"question_id": "q", "model": "m", "judge": "j", "score": 4}
     with pytest.raises(ValidationError, match="holds a NUL character"):
-        Judgment.model_validate({**judgment, name: "q\0"})
+        Judgment.model_validate({**JUDGED, "score": 4, name: "q\0"})

@@ -64,14 +64,10 @@ def build_tiny_gguf(path: Path) -> Path:
     sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4}
     config = Qwen2Config(vocab_size=len(tokenizer), num_key_value_heads=2, max_position_embeddings=4096, **sizes)
     writer = GGUFWriter(path, "qwen2")
-    writer.add_context_length(4096)
-    writer.add_embedding_length(64)
-    writer.add_block_count(2)
-    writer.add_feed_forward_length(128)
-    writer.add_head_count(4)
-    writer.add_head_count_kv(2)
-    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    writer.add_rope_freq_base(10_000.0)
+    numbers = {"context_length": 4096, "embedding_length": 64, "feed_forward_length": 128, "block_count": 2}
+    numbers |= {"head_count": 4, "head_count_kv": 2, "rope_freq_base": 10_000.0}
+    for name, number in {**numbers, "layer_norm_rms_eps": config.rms_norm_eps}.items():
+        getattr(writer, f"add_{name}")(number)
     writer.add_file_type(LlamaFileType.ALL_F32)
     words = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
     vocabulary = sorted(words["vocab"], key=words["vocab"].get)

@@ -3,6 +3,7 @@
 What such a model says means nothing. It takes the time and the memory of the published model, and needs no model hub.
 """
 
+import argparse
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,19 +15,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, Qwen3Config, 
 from medjudge.models.hardware import fast_dtype
 
 
-def _shape(
-    vocabulary: int, width: int, inner: int, layers: int, heads: int, key_heads: int, head: int
-) -> dict[str, Any]:
+def _shape(*sizes: int) -> dict[str, Any]:
     """Arguments of Qwen3Config."""
-    return {
-        "vocab_size": vocabulary,
-        "hidden_size": width,
-        "intermediate_size": inner,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads,
-        "num_key_value_heads": key_heads,
-        "head_dim": head,
-    }
+    names = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
+    return dict(zip((*names, "num_key_value_heads", "head_dim"), sizes, strict=True))
 
 
 _TIED = {"tie_word_embeddings": True}
@@ -72,9 +64,21 @@ def save_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folde
     return folder
 
 
-def layer_parameters(model: torch.nn.Module) -> int:
-    """The parameters of the layers; the vocabulary is left out, which judging multiplies once a prompt."""
-    return sum(weight.numel() for name, weight in model.named_parameters() if ".layers." in name)
+def speed_arguments(description: str, **counts: int) -> tuple[argparse.Namespace, str, str]:
+    """The options of a script that times a random model: DATA, --size, --device and counts with their usual values.
+
+    Returns:
+        The options, the words that name them all, and the ending of the name of the result.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--size", choices=SIZES, default="60M")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    for name, count in counts.items():
+        parser.add_argument(f"--{name}", type=int, default=count)
+    options = parser.parse_args()
+    words = " ".join(f"--{name} {value}" for name, value in vars(options).items() if name != "data")
+    return options, words, options.device if options.size == "60M" else f"{options.device}-{options.size}"
 
 
 def timed(device: torch.device, run: Callable[..., Any], *arguments: Any) -> float:

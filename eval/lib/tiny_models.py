@@ -36,10 +36,10 @@ CHAT_TEMPLATE = (
 )
 
 
-def build_tiny_lm(folder: Path, window: int = 32_768, seed: int = 0, head_dim: int = 16) -> Path:
+def build_tiny_lm(folder: Path, window: int = 32_768, seed: int = 0) -> Path:
     """Writes a causal language model of about 0.4 million parameters that knows every byte."""
     shape = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4}
-    shape |= {"num_key_value_heads": 2, "head_dim": head_dim, "max_position_embeddings": window}
+    shape |= {"num_key_value_heads": 2, "head_dim": 16, "max_position_embeddings": window}
     return write_lm(folder, byte_tokenizer(sample_texts(), 4000), seed, initializer_range=0.1, **shape)
 
 

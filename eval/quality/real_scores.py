@@ -33,7 +33,7 @@ from medjudge.store import Run
 GENERATIVE = "--config gemma3-270m-lora"
 FURTHER = "--per_device_train_batch_size 8 --gradient_accumulation_steps 4"
 BASES = {
-    "built-in": f"--config built-in --start_from built-in {FURTHER}",
+    "built-in": f"--config built-in {FURTHER}",
     "gemma-270m": f"{GENERATIVE} --model_name_or_path google/gemma-3-270m --upper_layers 6",
     "qwen-0.5b": f"{GENERATIVE} --model_name_or_path Qwen/Qwen2.5-Coder-0.5B-Instruct --upper_layers 8",
     "qwen-1.5b": f"{GENERATIVE} --model_name_or_path Qwen/Qwen2.5-Coder-1.5B-Instruct --upper_layers 9",
@@ -135,7 +135,8 @@ def trained(study: Study, cell: Cell, answers: int | None) -> str:
     name = f"{cell}-{answers}"
     runs = " ".join(learned_runs(study.folder, cell, answers))
     config = f"medjudge train {BASES[cell.base]} --num_train_epochs {EPOCHS}"
-    first_rate, last_rate = f"--learning_rate {FIRST_RATE}", f"--learning_rate {LAST_RATE}"
+    start = "--start-from built-in " if cell.base == "built-in" else ""
+    first_rate, last_rate = f"{start}--learning_rate {FIRST_RATE}", f"--learning_rate {LAST_RATE}"
     files = f"--validation-file {name}/data/validation.jsonl"
     if not cell.source.startswith("people"):
         study.run(f"medjudge distill {runs} --out {name}/data")

@@ -108,34 +108,33 @@ def lines_of(path: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def right_or_wrong(folder: Path, source: str, by: Literal["physician", "teacher"]) -> Iterator[Example]:
-    """HalluQA's or EVOUNA's answers: level 5 for right, 1 for wrong; the one point of a short reference likewise."""
+def scored_answers(folder: Path) -> Iterator[tuple[Question, str, int]]:
+    """Each answer of a converted set with its question, now of category MK, and its level by people or a teacher."""
     run = Run(folder)
     questions = {question.id: question for question in run.questions()}
     scores = {score.answer_key: score.level for score in run.physician_scores()}
     for judge in run.judges():
         scores |= {each.answer_key: each.score for each in run.judgments(judge) if each.score is not None}
     for answer in run.answers():
-        if answer.key in scores and answer.text.strip():
+        if answer.key in scores:
             asked = questions[answer.question_id].model_copy(update={"category": "MK"})
-            right = scores[answer.key] >= 4
-            points = points_of(asked)
-            verdicts = [MET if right else NOT_MET] if len(points) == 1 else []
-            yield Example(source, asked, answer.text, level(5 if right else 1), asked.group, verdicts, by=by)
+            yield asked, answer.text, scores[answer.key]
+
+
+def right_or_wrong(folder: Path, source: str, by: Literal["physician", "teacher"]) -> Iterator[Example]:
+    """HalluQA's or EVOUNA's answers: level 5 for right, 1 for wrong; the one point of a short reference likewise."""
+    for asked, text, number in scored_answers(folder):
+        if text.strip():
+            right = number >= 4
+            verdicts = [MET if right else NOT_MET] if len(points_of(asked)) == 1 else []
+            yield Example(source, asked, text, level(5 if right else 1), asked.group, verdicts, by=by)
 
 
 def experts(folder: Path, source: str, weight: float) -> Iterator[Example]:
     """Answers of MEDIQA or LiveQA-Med, whose experts differ by one level now and then."""
-    run = Run(folder)
-    questions = {question.id: question for question in run.questions()}
-    levels = {score.answer_key: score.level for score in run.physician_scores()}
-    for answer in run.answers():
-        if answer.key in levels:
-            asked = questions[answer.question_id].model_copy(update={"category": "MK"})
-            group = re.sub("^liveqa-", "mediqa-liveqamed-", asked.group)
-            yield Example(
-                source, asked, answer.text, level(levels[answer.key], 0.2), group, weight=weight, by="physician"
-            )
+    for asked, text, number in scored_answers(folder):
+        group = re.sub("^liveqa-", "mediqa-liveqamed-", asked.group)
+        yield Example(source, asked, text, level(number, 0.2), group, weight=weight, by="physician")
 
 
 def teacher() -> Iterator[Example]:

@@ -13,8 +13,9 @@ from typing import Any
 
 import yaml
 from hypothesis import strategies as st
+from openpyxl import Workbook
 
-from eval.robustness.hostile_readers import Reader, TextReader
+from eval.robustness.hostile_readers import Reader, table
 
 _NAMES = ("", " ", "-x", "con", "../../etc/passwd", "=1+1", "NaN", "{{ 7*7 }}", "%s%n", "<script>")
 _CHARACTERS = ("\x00", "\x1b[2J", "\u202egnp", "\ufeff", "\ud800", "A\r\nB", "\u2028", "e\u0301" * 50)
@@ -77,6 +78,8 @@ _values: st.SearchStrategy[Any] = st.recursive(
 @st.composite
 def hostile_files(draw: st.DrawFn, reader: Reader) -> bytes:
     """A file for a reader: a valid one with values or bytes changed, or any bytes at all."""
+    if reader.kind == "reply":
+        return _reply(draw, reader.valid).encode()
     valid = draw(st.sampled_from(reader.valid))
     how = draw(st.sampled_from(("values", "values", "bytes", "bytes", "any")))
     if how == "any":
@@ -86,15 +89,14 @@ def hostile_files(draw: st.DrawFn, reader: Reader) -> bytes:
     return _bytes_changed(draw, valid)
 
 
-@st.composite
-def hostile_texts(draw: st.DrawFn, reader: TextReader) -> str:
-    """A text for a reader: pieces of replies in any order, a valid one changed, or any text at all."""
+def _reply(draw: st.DrawFn, valid: tuple[bytes, ...]) -> str:
+    """Pieces of replies in any order, a valid one changed, or any text at all."""
     how = draw(st.sampled_from(("pieces", "pieces", "changed", "any")))
     if how == "any":
         return draw(st.text(max_size=60))
     if how == "pieces":
-        return "".join(draw(st.lists(st.sampled_from(_SAID) | st.sampled_from(reader.valid), max_size=14)))
-    return _bytes_changed(draw, draw(st.sampled_from(reader.valid)).encode()).decode("utf-8", "replace")
+        return "".join(draw(st.lists(st.sampled_from(_SAID) | st.sampled_from(valid).map(bytes.decode), max_size=14)))
+    return _bytes_changed(draw, draw(st.sampled_from(valid))).decode("utf-8", "replace")
 
 
 def _bytes_changed(draw: st.DrawFn, data: bytes) -> bytes:
@@ -145,17 +147,11 @@ def _yaml_changed(draw: st.DrawFn, valid: bytes) -> bytes:
     return _dumped(changed)  # JSON is YAML, but for numbers such as 1e999
 
 
-def _csv(rows: list[list[str]]) -> str:
-    file = io.StringIO()
-    csv.writer(file).writerows(rows)
-    return file.getvalue()
-
-
 def _table_changed(draw: st.DrawFn, valid: bytes) -> bytes:
     rows = _value_changed(draw, [*csv.reader(io.StringIO(valid.decode()))])
     rows = rows if isinstance(rows, list) else [[rows]]
     cells = [[str(cell) for cell in row] if isinstance(row, (list, tuple)) else [str(row)] for row in rows]
-    return _csv(cells).encode("utf-8", "surrogatepass")
+    return table(cells)
 
 
 def _workbook_changed(draw: st.DrawFn, valid: bytes) -> bytes:
@@ -228,9 +224,9 @@ def scores(count: int) -> Iterator[tuple[object, ...]]:
     return ((f"q{n // 10}", f"model-{n % 10}", 0, "dr_a", 1 + n % 5, "fine") for n in range(count))
 
 
-def huge_cell(path: Path) -> None:
-    """A file of 1.5 MB with a cell of 1.5 GB."""
-    write_sheet(path, (text for text in ["<row><c><v>", *["a" * 10_000_000] * 150, "</v></c></row>"]))
+def long_cell(path: Path, millions: int) -> None:
+    """A cell of so many million characters, in a file of a thousandth of that."""
+    write_sheet(path, iter(["<row><c><v>", *["a" * 1_000_000] * millions, "</v></c></row>"]))
 
 
 def huge_sheet(path: Path) -> None:
@@ -261,8 +257,6 @@ def proper_sheet(path: Path, count: int) -> None:
 
 def proper_workbook(path: Path) -> None:
     """The same as openpyxl writes it, with texts in a table of their own."""
-    from openpyxl import Workbook
-
     book = Workbook(write_only=True)
     sheet = book.create_sheet("MK")
     sheet.append(HEADINGS)
@@ -277,23 +271,13 @@ def write_csv(path: Path, count: int) -> None:
         file.writelines(",".join(map(str, cells)) + "\n" for cells in (HEADINGS, *scores(count)))
 
 
-def separators(path: Path) -> None:
-    """One line of 50,000,000 commas."""
-    path.write_text("," * 50_000_000)
+def headings(path: Path) -> None:
+    """20,001 headings above 500 rows."""
+    path.write_text("question_id" + ",x" * 20_000 + "\nq" * 500)
 
 
-def long_answer(path: Path) -> None:
-    """A text of 10 MB in one line."""
-    path.write_text("word " * 2_000_000)
-
-
-def questions(path: Path, count: int) -> None:
+def questions(path: Path, count: int, round: int = 3) -> None:
     """Questions that lack a reference and earlier turns."""
     with path.open("w") as file:
         for number in range(count):
-            file.write(json.dumps({**QUESTION, "id": f"q{number}", "group": f"g{number}", "round": 3}) + "\n")
-
-
-def far_round(path: Path) -> None:
-    """A question in round 10**12."""
-    path.write_text(json.dumps({**QUESTION, "id": "q", "group": "g", "round": 10**12}) + "\n")
+            file.write(json.dumps({**QUESTION, "id": f"q{number}", "group": f"g{number}", "round": round}) + "\n")

@@ -4,10 +4,10 @@ import csv
 import io
 import json
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from safetensors.numpy import save_file
 
 import medjudge
+from eval.lib.study import REPOSITORY
 from medjudge.annotate.plan import plan_file, read_plan
 from medjudge.annotate.scores import parse_label_map, read_physician_scores
 from medjudge.annotate.workbook import read_workbook
@@ -36,22 +37,26 @@ from medjudge.rubrics.verdict import read_verdict
 from medjudge.scheme import LLMEVAL_MED, open_scheme, read_scheme
 from medjudge.store import Run, read_questions, read_records
 from medjudge.validation.gate import read_gate
-from medjudge.validation.records import Study, read_study
+from medjudge.validation.records import read_study
 from medjudge.workflows.project import read_project
+
+sys.path.append(str(REPOSITORY / "tests"))
+from example_study import example_study  # type: ignore[import-not-found]
 
 MOST_SECONDS = 10.0
 """Processor time for one input of at most some hundred kilobytes; what takes longer grows faster than its input."""
 
 
 class Reader(NamedTuple):
-    """A reader of one kind of file.
+    """A reader of one kind of file, or of texts that come from a model or a server.
 
     Attributes:
         name: Its name in the results.
         file: The path of the file below an empty folder.
         valid: Files that it accepts.
-        kind: How they are changed: `json`, `lines` (of JSON), `yaml`, `csv`, `xlsx`, `xml` or `text`.
+        kind: How they are changed: `json`, `lines` (of JSON), `yaml`, `csv`, `xlsx`, `xml`, `text` or `reply`.
         read: Reads the file; gets its path.
+        refuses: The error that it documents, if any.
     """
 
     name: str
@@ -59,15 +64,7 @@ class Reader(NamedTuple):
     valid: tuple[bytes, ...]
     kind: str
     read: Callable[[Path], Any]
-
-
-class TextReader(NamedTuple):
-    """A reader of texts that come from a model or a server; `refuses` is the error that it documents, if any."""
-
-    name: str
-    valid: tuple[str, ...]
-    read: Callable[[str], Any]
-    refuses: type[Exception] | None = None
+    refuses: type[Exception] | None = InputError
 
 
 class Outcome(NamedTuple):
@@ -77,33 +74,22 @@ class Outcome(NamedTuple):
     problem: str | None = None
 
 
-def outcome(read: Callable[[], Any], refuses: type[Exception] | None = InputError) -> Outcome:
-    """Calls a reader and says whether the property holds."""
-    try:
-        with _most_seconds(MOST_SECONDS):
-            value = read()
-            _write_again(value)
-    except TimeoutError:
-        return Outcome(False, f"more than {MOST_SECONDS:g} s of processor time")
-    except Exception as error:
-        if refuses is None or not isinstance(error, refuses):
-            return Outcome(False, f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
-        return Outcome(False, None if str(error).strip() else "an error without a message")
-    return Outcome(True)
-
-
-def outcome_of_file(reader: Reader, data: bytes) -> Outcome:
-    """Writes a file into an empty folder, and reads it."""
+def outcome(reader: Reader, data: bytes) -> Outcome:
+    """Writes a file into an empty folder, has it read, and says whether the property holds."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / reader.file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-        return outcome(lambda: reader.read(path))
-
-
-def outcome_of_text(reader: TextReader, text: str) -> Outcome:
-    """Reads a text."""
-    return outcome(lambda: reader.read(text), reader.refuses)
+        try:
+            with _most_seconds(MOST_SECONDS):
+                _write_again(reader.read(path))
+        except TimeoutError:
+            return Outcome(False, f"more than {MOST_SECONDS:g} s of processor time")
+        except Exception as error:
+            if reader.refuses is None or not isinstance(error, reader.refuses):
+                return Outcome(False, f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
+            return Outcome(False, None if str(error).strip() else "an error without a message")
+    return Outcome(True)
 
 
 @contextmanager
@@ -193,10 +179,11 @@ _HEADINGS = ["question_id", "model", "sample", "rater", "score", "comment"]
 _ROW = ["q1", "m", 0, "dr", 4, "fine"]
 
 
-def _table(rows: Sequence[Sequence[object]], separator: str = ",") -> bytes:
+def table(rows: Sequence[Sequence[object]], separator: str = ",") -> bytes:
+    """A file of separated values; half a character stays what it is."""
     file = io.StringIO()
     csv.writer(file, delimiter=separator).writerows(rows)
-    return file.getvalue().encode()
+    return file.getvalue().encode("utf-8", "surrogatepass")
 
 
 def _in_run(read: Callable[[Run], Any], depth: int = 1) -> Callable[[Path], Any]:
@@ -243,23 +230,6 @@ def _probe_texts(path: Path) -> Any:
     return probe_texts("fr", languages_of(LLMEVAL_MED.model_copy(update={"texts": texts})))
 
 
-def _study() -> bytes:
-    empty = {"value": 0.5, "low": 0.4, "high": 0.6}
-    fields: dict[str, Any] = {}
-    for name, field in Study.model_fields.items():
-        if field.is_required():
-            fields[name] = {} if "dict" in str(field.annotation) else [] if "list" in str(field.annotation) else None
-    fields |= {"judge": "j", "against": "physicians", "against_kind": "physicians", "overall": {"cohen_kappa": empty}}
-    fields |= {"n": 8, "questions": 8, "conversations": 8, "coverage": 1.0, "interval": "95 %"}
-    return _json(fields | {"gate": {"passed": None, "usual": True, "checks": []}})
-
-
-@cache
-def readers() -> tuple[Reader, ...]:
-    """Every reader of files."""
-    return (*_records(), *_json_files(), *_yaml_files(), *_tables(), *_expert_sets(), *_torch_readers())
-
-
 def _records() -> tuple[Reader, ...]:
     three = (_lines(_QUESTION), _lines(_ANSWER), _lines(_SCORE))
     return (
@@ -278,10 +248,11 @@ def _json_files() -> tuple[Reader, ...]:
     here = Run(Path())
     of_plan, of_jobs = str(plan_file(here)), str(state_file(here, "j"))
     scored = (_json(_LLMEVAL),)
+    study = example_study(overall={"cohen_kappa": {"value": 0.5, "low": 0.4, "high": 0.6}}).model_dump_json().encode()
     return (
         Reader("scheme.json", "scheme.json", (LLMEVAL_MED.model_dump_json().encode(),), "json", read_scheme),
         Reader("run.json", "run.json", (_json({"run_id": "x", "judges": {}}),), "json", _in_run(_manifest)),
-        Reader("study", "agreement/j.json", (_study(),), "json", _in_run(lambda run: read_study(run, "j"), 2)),
+        Reader("study", "agreement/j.json", (study,), "json", _in_run(lambda run: read_study(run, "j"), 2)),
         Reader("plan", of_plan, (_json(plan),), "json", _in_run(read_plan, 2)),
         Reader("batch jobs", of_jobs, (_json(jobs),), "json", _in_run(lambda run: read_batch_jobs(run, "j"), 2)),
         Reader("LLMEval-Med", "dataset.json", scored, "json", lambda path: read_benchmark(str(path))),
@@ -301,18 +272,18 @@ def _yaml_files() -> tuple[Reader, ...]:
 
 
 def _tables() -> tuple[Reader, ...]:
-    wide = _table([["question_id", "model", "dr_a", "dr_b"], ["q1", "m", 4, 5]], "\t")
-    dimensions = _table([["question_id", "model", "rater", *_MTG_POINTS], ["q1", "m", "dr", *_MTG_POINTS.values()]])
-    labelled = _table([_HEADINGS, ["q1", "m", 0, "dr", "good", ""]])
-    long = (_table([_HEADINGS, _ROW]), _table([_HEADINGS, _ROW], ";"), dimensions)
+    wide = table([["question_id", "model", "dr_a", "dr_b"], ["q1", "m", 4, 5]], "\t")
+    dimensions = table([["question_id", "model", "rater", *_MTG_POINTS], ["q1", "m", "dr", *_MTG_POINTS.values()]])
+    labelled = table([_HEADINGS, ["q1", "m", 0, "dr", "good", ""]])
+    long = (table([_HEADINGS, _ROW]), table([_HEADINGS, _ROW], ";"), dimensions)
     book = _workbook(("S", [_HEADINGS, _ROW]))
     form = _workbook(
         ("Start", [["Rater 评分人", "dr"]]), ("MK", [["ID", "Answer 回答", "Score 评分"], ["a1", "At most 4 g.", 4]])
     )
     own = [["id", "category", "prompt", "reference"], ["q1", "MK", "How much?", "4 g"]]
-    answers = _table([["问题编号", "模型", "回答"], ["q1", "m", "At most 4 g."]])
+    answers = table([["问题编号", "模型", "回答"], ["q1", "m", "At most 4 g."]])
     return (
-        Reader("own questions", "q.csv", (_table(own),), "csv", lambda path: read_own_questions(path, LLMEVAL_MED)),
+        Reader("own questions", "q.csv", (table(own),), "csv", lambda path: read_own_questions(path, LLMEVAL_MED)),
         Reader("own workbook", "q.xlsx", (_workbook(("S", own)),), "xlsx", lambda path: check_file(path)),
         Reader("own answers", "a.tsv", (answers,), "csv", read_own_answers),
         Reader("long table", "t.csv", long, "csv", read_physician_scores),
@@ -354,11 +325,22 @@ def _renders(text: str) -> str:
     return user.encode("utf-8", "replace").decode()
 
 
-TEXT_READERS: tuple[TextReader, ...] = (
-    TextReader(
-        "verdict", ("Score: 4", "得分：4", '{"rationale": "a", "score": 4}', "Right.\n**Score:** 4/5"), read_verdict
-    ),
-    TextReader("server's reply", (json.dumps(_REPLY),), parse_reply, ReplyError),
-    TextReader("judge's prompt", ("<|im_end|>", "<<<END x>>>", "[INST]"), _renders),
-    TextReader("label map, text", ("good=5,bad=1",), parse_label_map, InputError),
-)
+def _of_text(
+    name: str, valid: tuple[str, ...], read: Callable[[str], Any], refuses: type[Exception] | None = None
+) -> Reader:
+    encoded = tuple(text.encode() for text in valid)
+    return Reader(name, "reply.txt", encoded, "reply", lambda path: read(path.read_bytes().decode()), refuses)
+
+
+def _replies() -> tuple[Reader, ...]:
+    verdicts = ("Score: 4", "得分：4", '{"rationale": "a", "score": 4}', "Right.\n**Score:** 4/5")
+    return (
+        _of_text("verdict", verdicts, read_verdict),
+        _of_text("server's reply", (json.dumps(_REPLY),), parse_reply, ReplyError),
+        _of_text("judge's prompt", ("<|im_end|>", "<<<END x>>>", "[INST]"), _renders),
+        _of_text("label map, text", ("good=5,bad=1",), parse_label_map, InputError),
+    )
+
+
+READERS = (*_replies(), *_records(), *_json_files(), *_yaml_files(), *_tables(), *_expert_sets(), *_torch_readers())
+"""Every reader of replies and files."""

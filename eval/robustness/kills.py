@@ -23,11 +23,14 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eval.lib.study import record_entry
+from eval.lib.study import REPOSITORY, record_entry
 from eval.lib.tiny_models import build_tiny_lm
 from medjudge.benchmark.sample import sample_folder
 from medjudge.records import Judgment
 from medjudge.store import Run, write_records
+
+sys.path.append(str(REPOSITORY / "tests"))
+from forms import fill_in  # type: ignore[import-not-found]
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
@@ -182,8 +185,6 @@ def _finished(station: Station, place: Path, expected: object) -> bool:
 
 def start_folder(folder: Path) -> Path:
     """A run with answers, scores, judgments of two judges and a form that a physician filled in."""
-    from openpyxl import load_workbook
-
     run = Run(folder / "run")
     shutil.copytree(sample_folder(), run.path)
     for name, contrary in (("exact", False), ("contrary", True)):
@@ -200,15 +201,7 @@ def start_folder(folder: Path) -> Path:
         write_records(run.judgments_file(name), judgments)
     assert not killed(folder, ("annotate", "export", "run", "--rater", RATER, "--each", "40"), None, None)
     (form,) = run.path.glob("annotation/**/*.xlsx")
-    workbook = load_workbook(form)
-    for sheet in workbook.worksheets[1:]:
-        for row in sheet.iter_rows(min_row=2):
-            if row[0].value and " +" not in row[0].value:  # a long answer goes on in the next row
-                for cell in row[5:9] if sheet.title == "MTG" else row[5:6]:
-                    cell.value = LEVEL
-                if sheet.title == "MTG":
-                    row[9].value = 1
-    workbook.save(folder / "filled.xlsx")
+    fill_in(Path(shutil.copy(form, folder / "filled.xlsx")), run.path, lambda *_: LEVEL)
     return folder
 
 

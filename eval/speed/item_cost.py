@@ -9,17 +9,15 @@ round on new answers: one answer at a time, where nothing is shared between answ
 call, where they share the rubric. The result is eval/results/item-cost-DEVICE.json.
 """
 
-import argparse
 import random
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from eval.lib.model_shapes import SIZES, random_model, timed
+from eval.lib.model_shapes import SIZES, random_model, speed_arguments, timed
 from eval.lib.study import record
 from eval.lib.tiny_models import byte_tokenizer
 from medjudge.benchmark.llmeval_med import read_llmeval_med
@@ -124,13 +122,7 @@ def _ratio(items: Sequence[float], scores: Sequence[float]) -> dict[str, Any]:
 
 def main() -> None:
     """Measures and writes the result."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--size", choices=SIZES, default="60M")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--answers", type=int, default=4)
-    arguments = parser.parse_args()
+    arguments, words, name = speed_arguments(__doc__ or "", rounds=9, answers=4)
     device = choose_device(arguments.device)
     questions = read_llmeval_med(arguments.data).questions
     texts = [f"{question.prompt} {question.reference or ''}" for question in questions]
@@ -139,11 +131,7 @@ def main() -> None:
     judge = GenerativeJudge("ours", model, tokenizer, GenerativeSettings(WINDOW))
     with torch.inference_mode():
         result = measured(judge, questions, arguments.rounds, arguments.answers)
-    command = (
-        f"python eval/speed/item_cost.py DATA --size {arguments.size} --device {arguments.device} "
-        f"--rounds {arguments.rounds} --answers {arguments.answers}"
-    )
-    name = arguments.device if arguments.size == "60M" else f"{arguments.device}-{arguments.size}"
+    command = f"python eval/speed/item_cost.py DATA {words}"
     record(f"item-cost-{name}", {"command": command, "dtype": str(fast_dtype(device)), **result})
     print(result["cost_of_items_in_scores"])
 

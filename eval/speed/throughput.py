@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, pipeline
 
-from eval.lib.model_shapes import SIZES, random_model, save_model, timed
+from eval.lib.model_shapes import SIZES, random_model, save_model, speed_arguments, timed
 from eval.lib.study import record
 from eval.lib.tiny_models import byte_tokenizer
 from medjudge.answer.conversation import Request
@@ -205,21 +205,14 @@ def print_table(title: str, rows: Sequence[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Measures and writes the result."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--size", choices=SIZES, default="60M")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--questions", type=int, default=2)
-    arguments = parser.parse_args()
+    arguments, words, name = speed_arguments(__doc__ or "", rounds=3, questions=2)
     device = choose_device(arguments.device)
     questions = read_llmeval_med(arguments.data).questions
     texts = [f"{question.prompt} {question.reference or ''}" for question in questions]
-    name = arguments.device if arguments.size == "60M" else f"{arguments.device}-{arguments.size}"
     with tempfile.TemporaryDirectory() as folder:
         models = build(arguments.size, texts, Path(folder), device)
         result = all_ways(models, questions, arguments, device)
-    record(f"throughput-{name}", result)
+    record(f"throughput-{name}", {"command": f"python eval/speed/throughput.py DATA {words}", **result})
     print_table("answers judged", result["judging"])
     print_table("questions answered", result["answering"])
 
@@ -235,10 +228,7 @@ def all_ways(
         for part in (questions[start :: arguments.rounds][:32] for start in range(arguments.rounds))
     ]
     answered = in_turns(answering(models, device), requests, device)
-    words = f"--size {arguments.size} --device {arguments.device}"
-    words += f" --rounds {arguments.rounds} --questions {arguments.questions}"
     return {
-        "command": f"python eval/speed/throughput.py DATA {words}",
         "parameters": sum(weight.numel() for weight in models.model.parameters()),
         "dtype": str(fast_dtype(device)),
         "judging": table(judged),

@@ -29,9 +29,9 @@ from eval.lib.tiny_models import byte_tokenizer, write_lm
 from medjudge.benchmark.llmeval_med import read_llmeval_med
 from medjudge.models.loading import load_tokenizer
 from medjudge.records import Answer, Question, TrainingLine
-from medjudge.train.arguments import JudgeArguments
-from medjudge.train.features import TrainingData, data_with_room
-from medjudge.train.generative import GenerativeTrainer, generative_trainer
+from medjudge.train.arguments import JudgeArguments, TrainingConfig
+from medjudge.train.features import TrainingData
+from medjudge.train.generative import GenerativeTrainer, generative_rows, generative_trainer
 
 ANSWERS = 39
 WINDOW = 6144
@@ -86,9 +86,9 @@ def trainer_of(base: Path, lines: list[TrainingLine], output: Path, way: dict[st
     )
     judge = JudgeArguments("generative", "t", "v", share_prefixes=way.get("share_prefixes", False))
     model = ModelConfig(model_name_or_path=str(base), lora_r=16, lora_dropout=0.0)
-    tokenizer = load_tokenizer(str(base))
-    data = data_with_room(judge, training, tokenizer, TrainingData(lines, lines[:1]))
-    trainer = generative_trainer(judge, model, training, tokenizer, data)
+    config, tokenizer = TrainingConfig(judge, model, training), load_tokenizer(str(base))
+    rows = generative_rows(config, tokenizer, TrainingData(lines, lines[:1]))
+    trainer = generative_trainer(config, tokenizer, rows)
     torch.manual_seed(0)
     for name, value in trainer.model.named_parameters():
         if "lora_B" in name:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from filelock import FileLock
 
 from medjudge.annotate.plan import plan_file
-from medjudge.annotate.tasks import AGREED, LEVELS, Task
+from medjudge.annotate.tasks import LEVELS, Task
 from medjudge.errors import InputError
 from medjudge.provenance import stamped
 from medjudge.records import PhysicianScore
@@ -28,12 +28,7 @@ def scores_lock(run: Run) -> FileLock:
     return FileLock(file, mode=0o600)
 
 
-def add_scores(run: Run, scores: Sequence[PhysicianScore], replace: bool = False, agreed: bool = False) -> Added:
-    """Adds scores to `physician_scores.jsonl` of the run, or agreed ones to `adjudicated.jsonl`; see `add_records`."""
-    return add_records(run, AGREED if agreed else LEVELS, scores, replace)
-
-
-def add_records(run: Run, task: Task, records: Sequence[Any], replace: bool = False) -> Added:
+def add_records(run: Run, records: Sequence[Any], replace: bool = False, task: Task = LEVELS) -> Added:
     """Adds the records of a task to the run; they are on disk when this returns.
 
     A record that is there already adds nothing. Others who add or read under `scores_lock` wait. Users outside the

@@ -19,12 +19,13 @@ def disputed(scores: Sequence[PhysicianScore]) -> dict[AnswerKey, list[Physician
     for score in scores:
         if score.rater != CONSTRUCTED:
             by_answer.setdefault(score.answer_key, []).append(score)
-    return {key: of_answer for key, of_answer in by_answer.items() if _differ([score.level for score in of_answer])}
-
-
-def _differ(levels: Sequence[int]) -> bool:
-    low, high = min(levels), max(levels)
-    return high - low >= _FAR_APART or low < USABLE_FROM <= high
+    differ = {}
+    for key, of_answer in by_answer.items():
+        levels = [score.level for score in of_answer]
+        low, high = min(levels), max(levels)
+        if high - low >= _FAR_APART or low < USABLE_FROM <= high:
+            differ[key] = of_answer
+    return differ
 
 
 def open_disputes(run: Run) -> int:

@@ -1,7 +1,8 @@
 """Reads the cells of a physician's score, without guessing."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from medjudge.annotate.plan import rater_problem
@@ -109,21 +110,14 @@ def score_values(row: Row, labels: Mapping[str, int] | None) -> tuple[dict[str, 
     """
     values: dict[str, Any] = {}
     wrong: list[Message | str] = []
-
-    def read(field: str, reader: Any, *arguments: object) -> None:
+    readers: dict[str, Callable[..., object]] = {"question_id": _name, "model": _name, "rater": _rater}
+    readers |= {"sample": _sample, "comment": _comment, "score": partial(whole_number, low=1, high=5, labels=labels)}
+    readers |= {field: partial(whole_number, low=0, high=high) for field, high in DIMENSIONS.items()}
+    for field, read in readers.items():
         try:
-            values[field] = reader(row.name(field), row.cells.get(field), *arguments)
+            values[field] = read(row.name(field), row.cells.get(field))
         except CellError as error:
             wrong.append(error.what)
-
-    for field in ("question_id", "model"):
-        read(field, _name)
-    read("rater", _rater)
-    read("sample", _sample)
-    read("comment", _comment)
-    read("score", whole_number, 1, 5, labels)
-    for field, high in DIMENSIONS.items():
-        read(field, whole_number, 0, high)
     blank = [row.name(field) for field in DIMENSIONS if is_blank(row.cells.get(field))]
     if len(blank) < len(DIMENSIONS):
         if blank:

@@ -1,19 +1,19 @@
 """Draws what physicians score, compare or mark, and assigns it to raters."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from itertools import combinations
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict
 
 from medjudge.annotate.plan import Item, Pair, Plan, PlanOptions, check_raters
 from medjudge.annotate.tasks import LEVELS, PAIRS, Task
 from medjudge.errors import InputError
-from medjudge.files import file_sha256, first_problem, json_lines
-from medjudge.records import CONSTRUCTED, AnswerKey, Question
-from medjudge.store import Run
+from medjudge.files import file_sha256
+from medjudge.records import CONSTRUCTED, AnswerKey, OfAnswer, Question
+from medjudge.store import Run, read_records
 from medjudge.text.checklist_items import items_of
 
 
@@ -24,13 +24,6 @@ class _Candidate(NamedTuple):
     category: str
     group: str
     kind: str
-
-
-class _Candidates(NamedTuple):
-    """All that can be drawn, and how many answers cannot, by reason."""
-
-    open: list[_Candidate]
-    left_out: Mapping[str, int] = {}
 
 
 def draw_plan(run: Run, options: PlanOptions, task: Task = LEVELS) -> Plan:
@@ -52,11 +45,12 @@ def draw_plan(run: Run, options: PlanOptions, task: Task = LEVELS) -> Plan:
     check_raters(options.raters, options.overlap)
     if options.each is not None and options.each < 1:
         raise InputError(f"--each {options.each}: each rater gets at least one answer")
+    left_out: Counter[str] = Counter()
     if task is LEVELS:
-        candidates = _answers_to_score(run, options)
+        candidates = _answers_to_score(run, options, left_out)
     else:
         candidates = _pairs(run, options) if task is PAIRS else _answers_with_items(run, options.seed)
-    size = len(candidates.open)
+    size = len(candidates)
     if options.each is not None:
         size = min(size, options.each * len(options.raters) // options.overlap)
     if size == 0:
@@ -64,24 +58,22 @@ def draw_plan(run: Run, options: PlanOptions, task: Task = LEVELS) -> Plan:
             f"--each {options.each} and --overlap {options.overlap}: nothing gets {options.overlap} raters; raise "
             "--each"
         )
-    drawn = candidates.open[:size] if options.which == "deferred" else _spread(candidates.open, size)
+    drawn = candidates[:size] if options.which == "deferred" else _spread(candidates, size)
     drawn_by = options._asdict() | {"models": list(options.models)}
     del drawn_by["raters"]
     return Plan(
         items=sorted((candidate.item for candidate in drawn), key=lambda item: item.id),
         by_rater=_assigned(drawn, options),
-        left_out=dict(candidates.left_out),
+        left_out=dict(left_out),
         list_sha256=file_sha256(run.deferred_file) if options.which == "deferred" else None,
         **drawn_by,
     )
 
 
-def _answers_to_score(run: Run, options: PlanOptions) -> _Candidates:
-    """The answers that a physician can still score."""
+def _answers_to_score(run: Run, options: PlanOptions, left_out: Counter[str]) -> list[_Candidate]:
+    """The answers that a physician can still score; the others are counted by reason."""
     questions = {question.id: question for question in run.questions()}
     scored = {score.answer_key for score in run.physician_scores() if score.rater != CONSTRUCTED}
-    listed = read_deferred(run) if options.which == "deferred" else None
-    left_out: Counter[str] = Counter()
     found: dict[AnswerKey, _Candidate] = {}
     for answer in run.answers():
         key = answer.key
@@ -93,16 +85,19 @@ def _answers_to_score(run: Run, options: PlanOptions) -> _Candidates:
             left_out["scored by a physician already"] += 1
         else:
             found[key] = _of_answer(key, options.seed, questions[key.question_id])
-    if listed is not None:
+    if options.which == "deferred":
+        listed = read_deferred(run)
         found = {key: found[key] for key in listed if key in found}
-        left_out = +Counter({"no longer open": len(listed) - len(found)})
+        left_out.clear()
+        if gone := len(listed) - len(found):
+            left_out["no longer open"] = gone
     if not found:
         reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items()) or "there are none"
         raise InputError(f"{run.path}: no answer is left to score ({reasons})")
-    return _Candidates(list(found.values()), left_out)
+    return list(found.values())
 
 
-def _answers_with_items(run: Run, seed: int) -> _Candidates:
+def _answers_with_items(run: Run, seed: int) -> list[_Candidate]:
     questions = {question.id: question for question in run.questions() if items_of(question)}
     candidates = [
         _of_answer(answer.key, seed, questions[answer.question_id])
@@ -113,10 +108,10 @@ def _answers_with_items(run: Run, seed: int) -> _Candidates:
         raise InputError(
             f"{run.path}: no answer to a question with items or a numbered checklist; `medjudge data check` counts them"
         )
-    return _Candidates(candidates)
+    return candidates
 
 
-def _pairs(run: Run, options: PlanOptions) -> _Candidates:
+def _pairs(run: Run, options: PlanOptions) -> list[_Candidate]:
     answers = {answer.key for answer in run.answers() if answer.text.strip()}
     samples = sorted({key.sample for key in answers})
     candidates = []
@@ -131,7 +126,7 @@ def _pairs(run: Run, options: PlanOptions) -> _Candidates:
                     candidates.append(_Candidate(pair, question.category, question.group, kind))
     if not candidates:
         raise InputError(f"{run.path}: no question has an answer of two of these models; nothing can be compared")
-    return _Candidates(candidates)
+    return candidates
 
 
 def _of_answer(key: AnswerKey, seed: int, question: Question) -> _Candidate:
@@ -209,13 +204,12 @@ def _draw(seed: int, *parts: object) -> str:
     return sha256("\x1f".join(map(str, (seed, *parts))).encode()).hexdigest()
 
 
-class _Line(BaseModel):
-    # The other fields of a line are for people.
-    model_config = ConfigDict(strict=True, protected_namespaces=())
+class _Listed(OfAnswer):
+    model_config = ConfigDict(extra="ignore")  # the other fields of a line are for people
 
-    question_id: str
-    model: str
-    sample: int = 0
+    @property
+    def key(self) -> AnswerKey:
+        return self.answer_key
 
 
 def read_deferred(run: Run) -> list[AnswerKey]:
@@ -227,11 +221,4 @@ def read_deferred(run: Run) -> list[AnswerKey]:
     file = run.deferred_file
     if not file.exists():
         raise InputError(f"--which deferred: {file} is missing; `medjudge eval --defer-to-physicians` writes it")
-    keys = []
-    for number, fields in json_lines(file):
-        try:
-            line = _Line.model_validate(fields)
-        except ValidationError as error:
-            raise InputError(f"{file}, line {number}: {first_problem(error)}") from None
-        keys.append(AnswerKey(line.question_id, line.model, line.sample))
-    return keys
+    return [line.key for line in read_records(file, _Listed)]

@@ -21,15 +21,8 @@ from medjudge.tables.spreadsheets import artefact, is_blank
 _NUMBER = re.compile(r"[0-9](\.0+)?")
 
 
-class Asked(NamedTuple):
-    """The unit of work that a row of a form belongs to, or one of its items."""
-
-    unit: Unit
-    row: int
-
-
-AskedOfRaters = Mapping[str, Mapping[str, Asked]]
-"""The rows of each rater's forms, by row id."""
+AskedOfRaters = Mapping[str, Mapping[str, tuple[Unit, int]]]
+"""The rows of each rater's forms, by row id: the unit of work, and the place of the row in it."""
 
 Earlier = dict[Hashable, tuple[Any, str | None]]
 """Rater and subject of a record -> the record, and the place of its row in a form; None for one in the run."""
@@ -109,7 +102,7 @@ def check_forms(run: Run, task: Task, plans: Sequence[Plan], forms: Sequence[For
             of_row = asked[form.rater].get(row.item_id)
             record, wrong = None, [_unknown_id(row, form.rater, asked)]
             if of_row is not None:
-                record, wrong = _read_row(row, of_row, form.rater, task)
+                record, wrong = _read_row(row, *of_row, form.rater, task)
                 if others := [place for place in places[row.item_id] if place != row.place]:
                     wrong.append(message("repeated", item=row.item_id, places=others))
             if record is not None:
@@ -138,10 +131,10 @@ def plans_of(forms: Sequence[Form], plans: Sequence[Plan]) -> list[Plan]:
 
 def _asked_by(run: Run, task: Task, plans: Sequence[Plan]) -> AskedOfRaters:
     """The rows of each rater of all plans: an id names the same answer or pair in each of them."""
-    asked: dict[str, dict[str, Asked]] = defaultdict(dict)
+    asked: dict[str, dict[str, tuple[Unit, int]]] = defaultdict(dict)
     for plan in plans:
         for rater, units in task.units(run, plan).items():
-            asked[rater] |= {row_id: Asked(unit, row) for unit in units for row, row_id in enumerate(unit.rows)}
+            asked[rater] |= {row_id: (unit, row) for unit in units for row, row_id in enumerate(unit.rows)}
     return asked
 
 
@@ -175,14 +168,17 @@ def _unknown_id(row: FormRow, rater: str, asked: AskedOfRaters) -> Message | str
     return message("id_of_others" if others else "id_unknown", item=row.item_id, others=others, rater=rater)
 
 
-def _read_row(row: FormRow, asked: Asked, rater: str, task: Task) -> tuple[Any, list[Message | str]]:
+def _read_row(row: FormRow, unit: Unit, place: int, rater: str, task: Task) -> tuple[Any, list[Message | str]]:
     """The record of a row, None where it is blank or has a problem; and its problems."""
-    unit = asked.unit
     fields = task.fields(unit.by_dimensions)
-    wrong: list[Message | str] = [*row.wrong, *_wrong_texts(row, asked, fields)]
+    wrong: list[Message | str] = [*row.wrong, *_wrong_texts(row, unit, place, fields)]
     filled = {field for field in ("score", *DIMENSIONS, *fields) if not is_blank(row.cells.get(field))}
+    comment = "" if is_blank(row.cells.get("comment")) else str(row.cells["comment"]).strip()
     if not filled:
-        return None, [*wrong, *_score_in_comment(row, fields)]
+        if _NUMBER.fullmatch(comment):
+            cell = cell_name(row.at, "comment")
+            wrong.append(message("score_in_comment", cell=cell, value=comment, fields=list(fields)))
+        return None, wrong
     if task is LEVELS:
         if fields == ("score",) and filled != {"score"}:
             wrong.append(message("not_by_dimensions", category=unit.question.category))
@@ -191,34 +187,23 @@ def _read_row(row: FormRow, asked: Asked, rater: str, task: Task) -> tuple[Any, 
         wrong += problems
         return None if wrong else PhysicianScore.model_validate(values), wrong
     (field,) = fields
-    comment = row.cells.get("comment")
-    if what := artefact(comment):
+    if what := artefact(row.cells.get("comment")):
         wrong.append(message("type_again", cell=cell_name(row.at, "comment"), value=what))
-    given: dict[str, object] = {"comment": None if is_blank(comment) else str(comment).strip()}
-    try:
-        given[field] = task.read_choice(row.cells[field])
-    except ValueError:
-        value = str(row.cells[field]).strip()[:40]
-        wrong.append(
-            message("no_choice", cell=cell_name(row.at, field), value=value, offered=list(task.offered(field)))
-        )
-    return None if wrong else task.record(unit, asked.row, rater, given), wrong
+    choice = task.read_choice(row.cells[field])
+    if choice is None:
+        cell, value = cell_name(row.at, field), str(row.cells[field]).strip()[:40]
+        wrong.append(message("no_choice", cell=cell, value=value, offered=list(task.offered(field))))
+    record = None if wrong else task.record(unit, place, rater, {"comment": comment, field: choice})
+    return record, wrong
 
 
-def _score_in_comment(row: FormRow, fields: Sequence[str]) -> list[Message]:
-    comment = str(row.cells.get("comment") or "").strip()
-    if not _NUMBER.fullmatch(comment):
-        return []
-    return [message("score_in_comment", cell=cell_name(row.at, "comment"), value=comment, fields=list(fields))]
-
-
-def _wrong_texts(row: FormRow, asked: Asked, fields: Sequence[str]) -> list[Message]:
+def _wrong_texts(row: FormRow, unit: Unit, place: int, fields: Sequence[str]) -> list[Message]:
     """Texts that hold a number, probably a misplaced score, and texts that were changed.
 
     A reference or checklist that was corrected in the meantime does not invalidate a score.
     """
-    unit, wrong = asked.unit, []
-    expected = {**unit.texts, "item": printable(unit.points[asked.row]) if unit.points else ""}
+    wrong = []
+    expected = {**unit.texts, "item": printable(unit.points[place]) if unit.points else ""}
     for field, text in row.texts.items():
         cell = cell_name(row.at, field)
         if same_text(text, expected[field]):

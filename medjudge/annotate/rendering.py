@@ -1,7 +1,7 @@
 """The contents of the pages. All texts are shown as text, and neither models nor judges' scores appear in it."""
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -29,7 +29,10 @@ from medjudge.text.markdown import has_markdown, markdown_html
 
 # Characters that a browser obeys without showing them: C0 and C1 controls, and those that change the direction of text,
 # which can make "50 mg" look like "05 mg".
-_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
+_UNSEEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+    r"\ufdd0\ufdd1\ufeff\ufffe\uffff]"  # the first two mark characters in `_shown`
+)
 
 
 class Choice(NamedTuple):
@@ -50,13 +53,6 @@ class Group(NamedTuple):
     about: str
     refusal: str
     choices: list[Choice]
-
-
-class Rubric(NamedTuple):
-    """The meaning of the levels in one category: the judge's own standard."""
-
-    note: str
-    levels: list[tuple[str, str]]
 
 
 class Words(NamedTuple):
@@ -93,22 +89,20 @@ def groups_of(unit: Unit, words: Words) -> list[Group]:
     if own is None:
         if not unit.by_dimensions:
             return []
-        dimensions = [(name, high, words.form.dimensions[name]) for name, high in DIMENSIONS.items()]
-        return [
-            Group(field, texts.name, texts.meaning, words.page.scale.format(name=texts.name), _points(field, high))
-            for field, high, texts in dimensions
-        ]
+        groups = []
+        for field, high in DIMENSIONS.items():
+            texts = words.form.dimensions[field]
+            points = [Choice(str(number), str(number)) for number in range(high + 1)]
+            if field == "safety":  # 0 makes a text unusable, whatever else it has
+                points[0] = points[0]._replace(mark="veto")
+            groups.append(Group(field, texts.name, texts.meaning, words.page.scale.format(name=texts.name), points))
+        return groups
     choices = [Choice(str(key), f"{key} {text}") for key, text in enumerate(own.choices.values(), 1)]
     names = [own.item.format(number=number) for number in range(1, len(unit.points) + 1)]
     return [
         Group(f"item-{place}", name, point, own.refusal.format(name=name), choices)
         for place, (name, point) in enumerate(zip(names, unit.points, strict=True))
     ]
-
-
-def _points(field: str, high: int) -> list[Choice]:
-    # Safety 0 makes a text unusable, whatever else it has.
-    return [Choice(str(n), str(n), mark="veto" if field == "safety" and n == 0 else "") for n in range(high + 1)]
 
 
 def buttons_of(words: Words, meanings: Mapping[str, str]) -> list[Choice]:
@@ -143,11 +137,11 @@ def message_page(name: str, status: int) -> HTMLResponse:
     return HTMLResponse(page_template("message.html").render(messages=messages, name=name), status)
 
 
-def rubric_of(category: str, language: str, scheme: Scheme) -> Rubric:
-    """The levels of a category's standard."""
+def rubric_of(category: str, language: str, scheme: Scheme) -> tuple[str, list[tuple[str, str]]]:
+    """The note and the levels, each with its meaning, of a category's standard, which is the judge's own."""
     body = standard(category, language, scheme)[1]
     note = " ".join(line for line in body.splitlines() if line and not line.startswith("- "))
-    return Rubric(note, re.findall(r"^- ([1-5])[^:：]*[:：]\s*(.+)$", body, re.MULTILINE))
+    return note, re.findall(r"^- ([1-5])[^:：]*[:：]\s*(.+)$", body, re.MULTILINE)
 
 
 def chosen_of(task: Task, unit: Unit, records: Mapping[Hashable, Any]) -> dict[str, int]:
@@ -204,32 +198,24 @@ def progress_of(task: Task, units: Sequence[Unit], records: Mapping[Hashable, An
 
 
 @cache
-def _environment() -> Environment:
+def page_template(name: str) -> Template:
+    """A template of `page/`, with the filters that show texts as text."""
     loader = PackageLoader("medjudge.annotate", "page")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["literal"] = _literal
+    environment.filters["literal"] = lambda text: _shown(text, escape)
     environment.filters["rendered"] = _rendered
-    return environment
-
-
-def page_template(name: str) -> Template:
-    """A template of `page/`, with the filters that show texts as text."""
-    return _environment().get_template(name)
-
-
-def _literal(text: str) -> Markup:
-    """A text as HTML that shows it and nothing else; characters that would act unseen appear as their number."""
-    plain = str(escape(text.replace("\r\n", "\n").replace("\r", "\n")))
-    return Markup(_UNSEEN.sub(lambda match: f'<span class="unseen">U+{ord(match[0]):04X}</span>', plain))
+    return environment.get_template(name)
 
 
 def _rendered(text: str) -> Markup | None:
-    """A text's Markdown as HTML; None where it has none. Characters that would act unseen appear as their number."""
-    if not has_markdown(text):
-        return None
+    """A text's Markdown as HTML; None where it has none."""
+    return _shown(text, markdown_html) if has_markdown(text) else None
+
+
+def _shown(text: str, as_html: Callable[[str], str]) -> Markup:
+    """A text as HTML in which characters that would act unseen appear as their number."""
     plain = text.replace("\r\n", "\n").replace("\r", "\n")
     marked = _UNSEEN.sub(lambda match: f"\ufdd0{ord(match[0]):04X}\ufdd1", plain)
-    shown = re.sub("\ufdd0([0-9A-F]{4})\ufdd1", r'<span class="unseen">U+\1</span>', markdown_html(marked))
-    return Markup(shown)
+    return Markup(re.sub("\ufdd0([0-9A-F]{4})\ufdd1", r'<span class="unseen">U+\1</span>', str(as_html(marked))))

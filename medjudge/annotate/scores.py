@@ -159,11 +159,9 @@ def _unsaved_scores(sheet: Sheet, raters: Sequence[str]) -> list[tuple[int, str]
     """Rows with scores that are formulas without a stored result; read as blank, they would be lost silently."""
     headings = _headings(sheet)
     scores = {name.casefold() for name in raters or SCORE_FIELDS}
+    what = "holds a formula without a value; type the number"
     return [
-        (
-            number,
-            f"{headings[column]} in {column_letters(column)}{number} holds a formula without a value; type the number",
-        )
+        (number, f"{headings[column]} in {column_letters(column)}{number} {what}")
         for number, column in sorted(sheet.unsaved)
         if column < len(headings) and headings[column] in scores
     ]

@@ -7,6 +7,8 @@ source.
 import re
 import time
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from statistics import median
 from typing import Annotated, Any
@@ -101,28 +103,21 @@ async def _fields(request: Request) -> dict[str, str]:
     return {name: value.replace("\r\n", "\n") for name, value in parse_qsl(body, keep_blank_values=True)}
 
 
+@dataclass
 class _Pages:
-    """A rater's pages: what each request is answered with.
+    """A rater's pages; `disputes` are the scores of others that the rater sees, by answer."""
 
-    Args:
-        disputes: The scores of others that the rater sees, by answer.
-    """
+    run: Run
+    task: Task
+    rater: str
+    units: Sequence[Unit]
+    disputes: Mapping[AnswerKey, Sequence[PhysicianScore]]
+    saved_at: list[float] = field(default_factory=list)
 
-    def __init__(
-        self,
-        run: Run,
-        task: Task,
-        rater: str,
-        units: Sequence[Unit],
-        disputes: Mapping[AnswerKey, Sequence[PhysicianScore]],
-    ) -> None:
-        self.run = run
-        self.task = task
-        self.rater = rater
-        self.units = units
-        self.disputes = disputes
-        self.saved_at: list[float] = []
-        self.numbers = {unit.item.id: number for number, unit in enumerate(units)}
+    @cached_property
+    def numbers(self) -> Mapping[str, int]:
+        """The place of each unit in the rater's order, by id."""
+        return {unit.item.id: number for number, unit in enumerate(self.units)}
 
     def records(self) -> Mapping[Hashable, Any]:
         """The rater's records by what they are about.
@@ -135,10 +130,9 @@ class _Pages:
 
     def start(self, languages: Sequence[str]) -> Any:
         """The first open unit, or the end page."""
-        item = self._first_open()
-        if item is not None:
+        if item := self._first_open():
             return RedirectResponse(f"/answer/{item}", 303)
-        return self._rendered("end.html", self.units[0], languages, review=self.units[0].item.id)
+        return self._rendered("end.html", self.units[0], languages, self.records(), review=self.units[0].item.id)
 
     def show(
         self,
@@ -150,32 +144,27 @@ class _Pages:
         chosen: Mapping[str, int] | None = None,
         comment: str = "",
     ) -> str:
-        """The page of one unit.
+        """The page of one unit; `saved` is the id of the one saved just before, `message` why a form was not saved.
 
-        Args:
-            languages: That the page may have, the best first; that of the first question after them.
-            saved: The id of the unit that was saved just before; empty for none.
-            message: Why what was sent could not be saved.
-            chosen: What was sent, unless the page shows what is stored.
-            comment: As it was sent.
+        `chosen` and `comment` are what was sent, unless the page shows what is stored.
         """
         task, unit, units, records = self.task, self.units[number], self.units, self.records()
         language = page_language(task, units, languages)
         words = words_of(task, unit, language)
         groups = groups_of(unit, words)
         own = [records[key] for key in task.keys_of(unit) if key in records]
-        rubric = rubric_of(unit.question.category, language, unit.scheme) if task.name == "levels" else None
+        note, levels = rubric_of(unit.question.category, language, unit.scheme) if task.name == "levels" else ("", [])
         keys = words.page.keys_dimensions if groups else words.page.keys_levels
         left = len(open_units(task, units, records))
-        seconds = seconds_left(self.saved_at, left)
         return self._rendered(
             "screen.html",
             unit,
             languages,
+            records,
             task=task.name,
             headings=words.verdicts.headings if words.verdicts else {},
             text_language=page_texts(unit.question.language, unit.languages).lang,
-            minutes_left=None if seconds is None else max(1, round(seconds / 60)),
+            minutes_left=minutes_left(self.saved_at, left),
             others=without_names(self.disputes.get(unit.item.keys[0], ()), words.form),
             item=unit.item.id,
             number=number + 1,
@@ -183,9 +172,10 @@ class _Pages:
             question=unit.question,
             earlier=unit.earlier,
             answers=[answer.text for answer in unit.answers],
-            rubric=rubric,
+            note=note,
+            levels=levels,
             groups=groups,
-            buttons=[] if groups else buttons_of(words, dict(rubric.levels) if rubric else {}),
+            buttons=[] if groups else buttons_of(words, dict(levels)),
             steps=words.steps,
             keys=words.verdicts.keys if words.verdicts else keys,
             replaces=bool(own),
@@ -197,7 +187,9 @@ class _Pages:
             message=message,
         )
 
-    def _rendered(self, template: str, unit: Unit, languages: Sequence[str], **shown: Any) -> str:
+    def _rendered(
+        self, template: str, unit: Unit, languages: Sequence[str], records: Mapping[Hashable, Any], **shown: Any
+    ) -> str:
         """A page with what all of a rater's pages show."""
         language = page_language(self.task, self.units, languages)
         return page_template(template).render(
@@ -206,7 +198,7 @@ class _Pages:
             titles={category.id: category.title[language] for category in unit.scheme.categories},
             rater=self.rater,
             total=len(self.units),
-            progress=progress_of(self.task, self.units, self.records()),
+            progress=progress_of(self.task, self.units, records),
             **shown,
         )
 
@@ -233,7 +225,7 @@ class _Pages:
             page = self.show(number, languages, message=message, chosen=chosen, comment=comment)
             return HTMLResponse(page, 400)
         try:
-            add_records(self.run, self.task, records, replace="replaces" in fields)
+            add_records(self.run, records, "replaces" in fields, self.task)
         except (InputError, OSError) as error:
             known, said = self.records(), self.task.said
             before = [(known.get(self.task.key_of(record)), record) for record in records]
@@ -248,11 +240,7 @@ class _Pages:
         return RedirectResponse(f"/answer/{following}?saved={item}" if following else "/", 303)
 
     def number(self, item: str) -> int:
-        """The place of a unit in the rater's order.
-
-        Raises:
-            HTTPException: The rater has no such unit.
-        """
+        """The place of a unit in the rater's order; HTTPException where the rater has no such unit."""
         if item not in self.numbers:
             raise HTTPException(404)
         return self.numbers[item]
@@ -263,17 +251,10 @@ class _Pages:
         return next((unit.item.id for unit in open_units(self.task, order, self.records())), None)
 
 
-def seconds_left(saved_at: Sequence[float], open_answers: int) -> float | None:
-    """The time that a rater will take for the open answers.
-
-    Args:
-        saved_at: When the rater saved scores, in seconds of any clock, ascending.
-
-    Returns:
-        The median time between the last saves, breaks aside, for each open answer; None before four saves.
-    """
+def minutes_left(saved_at: Sequence[float], open_answers: int) -> int | None:
+    """The time for the open answers by the median time between the last saves, breaks aside; None before four saves."""
     paces = [later - earlier for earlier, later in pairwise(saved_at[-30:]) if later - earlier < _BREAK_SECONDS]
-    return median(paces) * open_answers if len(paces) >= 3 and open_answers else None
+    return max(1, round(median(paces) * open_answers / 60)) if len(paces) >= 3 and open_answers else None
 
 
 def _unreadable(request: Request, error: Exception) -> Response:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from medjudge.annotate.cells import DIMENSIONS
-from medjudge.annotate.plan import SCORES_PLAN, Plan, RaterProgress, plan_file, read_plan, read_plans
+from medjudge.annotate.plan import SCORES_PLAN, Plan, RaterProgress, plan_file, read_plan
 from medjudge.annotate.units import EarlierTurn, Unit
 from medjudge.annotate.wording import FormTexts, VerdictTexts, both_languages
 from medjudge.errors import InputError
@@ -95,17 +95,11 @@ class Task:
         low, high = (0, DIMENSIONS[field]) if field in DIMENSIONS else (1, 5)
         return tuple(map(str, range(low, high + 1)))
 
-    def read_choice(self, value: object) -> str:
-        """The value in the records that a filled-in cell means, in English or Chinese or both.
-
-        Raises:
-            ValueError: It is none of them.
-        """
+    def read_choice(self, value: object) -> str | None:
+        """The value in the records that a filled-in cell means, in English or Chinese or both; None if it is none."""
         stated = " ".join(str(value).replace("_", " ").split()).casefold()
-        for choice, words in self.choices.items():
-            if stated in (word.casefold() for word in words):
-                return choice
-        raise ValueError(f"'{value}' is no choice of {self.name}")
+        meant = (choice for choice, words in self.choices.items() if stated in map(str.casefold, words))
+        return next(meant, None)
 
     def units(self, run: Run, plan: Plan) -> dict[str, list[Unit]]:
         """The work of each rater, in the rater's order.
@@ -122,15 +116,16 @@ class Task:
         units: dict[str, Unit] = {}
         for item in plan.items:
             if item.question_id not in questions or any(key not in answers for key in item.keys):
+                file = plan_file(run, self.plan_name)
                 raise InputError(
-                    f"{self.plan_file(run)}: {item.id} is about an answer to {item.question_id} that is no longer in "
-                    f"{run.path}; restore the run, or remove the plan and export again"
+                    f"{file}: {item.id} is about an answer to {item.question_id} that is no longer in {run.path}; "
+                    "restore the run, or remove the plan and export again"
                 )
             question, compared = questions[item.question_id], len(item.keys) > 1
             earlier = []
             for turn in conversations[question.group]:
                 if turn.round < question.round:
-                    before = None if compared else answers.get(AnswerKey(turn.id, *item.keys[0][1:]))
+                    before = answers.get(AnswerKey(turn.id, *item.keys[0][1:]))
                     earlier.append(EarlierTurn(turn.prompt, None if compared else before.text if before else ""))
             marked = [point.text for point in items_of(question)] if self.name == "items" else []
             units[item.id] = Unit(item, question, earlier, [answers[key] for key in item.keys], scheme, marked)
@@ -139,26 +134,18 @@ class Task:
     def progress(self, run: Run, plans: Sequence[Plan]) -> dict[str, RaterProgress]:
         """The progress of each rater of some plans; what is in two plans counts once."""
         known = {(record.rater, self.key_of(record)) for record in self.kept(run)}
-        done: dict[str, dict[tuple[Hashable, ...], bool]] = {}
+        asked: dict[str, set[tuple[Hashable, ...]]] = {}
         for plan in plans:
             for rater, units in self.units(run, plan).items():
-                of_rater = done.setdefault(rater, {})
-                for unit in units:
-                    keys = tuple(self.keys_of(unit))
-                    of_rater[keys] = all((rater, key) in known for key in keys)
-        return {rater: RaterProgress(len(of_rater), sum(of_rater.values())) for rater, of_rater in done.items()}
-
-    def plan_file(self, run: Run) -> Path:
-        """The path of the task's plan in a run."""
-        return plan_file(run, self.plan_name)
+                asked.setdefault(rater, set()).update(tuple(self.keys_of(unit)) for unit in units)
+        return {
+            rater: RaterProgress(len(of_rater), sum(all((rater, key) in known for key in keys) for keys in of_rater))
+            for rater, of_rater in asked.items()
+        }
 
     def read_plan(self, run: Run) -> Plan:
         """Reads the task's plan in a run; see `plan.read_plan`."""
         return read_plan(run, self.plan_name, self.command)
-
-    def read_plans(self, run: Run) -> list[Plan]:
-        """Reads the task's plan and earlier ones; see `plan.read_plans`."""
-        return read_plans(run, self.plan_name, self.command)
 
 
 def _score(unit: Unit, row: int, rater: str, filled: Filled) -> PhysicianScore:
@@ -262,7 +249,7 @@ ITEMS = Task(
     verdict="verdict",
     checked_by="validate",
     plan_name="item_plan.json",
-    shown=("question", "reference", "answer"),
+    shown=("question", "reference", "answer", "item"),
     headings=_headings(_ITEM_TEXTS),
     sheet="Items 逐条核对",
     form_file="item_form.yaml",

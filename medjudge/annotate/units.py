@@ -1,6 +1,5 @@
 """A unit of a rater's work: one answer or two, with the question and the conversation before it."""
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -82,9 +81,6 @@ def printable(text: str) -> str:
 
 def same_text(text: str, expected: str) -> bool:
     """True if two texts are equal except for white space, which spreadsheet programs change."""
-    return _bare(text) == _bare(expected)
-
-
-def _bare(text: str) -> str:
     # openpyxl treats every "x005F_" as an escape of Excel, even where an author wrote it.
-    return re.sub(r"\s+", "", text).replace("x005F_", "")
+    text, expected = ("".join(one.split()).replace("x005F_", "") for one in (text, expected))
+    return text == expected

@@ -163,14 +163,14 @@ def _guidance(listed: Sequence[Unit], language: str, task: Task) -> list[tuple[s
 def _write_sheet(sheet: Any, units: Sequence[Unit], task: Task) -> None:
     asked = task.fields(units[0].by_dimensions)
     open_fields = (*asked, *task.comments)
-    fields = ["id", *_shown(task), *open_fields]
+    fields = ["id", *task.shown, *open_fields]
     _write_headings(sheet, fields, task)
     styles = _styles()
     open_rows: dict[str, list[int]] = {}
     number = 2
     for unit in units:
         texts, ids = unit.texts, unit.rows
-        parts = {field: parts_of(texts[field], _WIDTHS[field]) for field in task.shown}
+        parts = {field: parts_of(texts[field], _WIDTHS[field]) for field in task.shown if field in texts}
         for row in range(max(len(ids), *map(len, parts.values()))):
             shown = {field: pieces[row] for field, pieces in parts.items() if row < len(pieces)}
             shown["id"] = ids[row] if row < len(ids) else f"{unit.item.id} +{row}"
@@ -199,11 +199,6 @@ def _write_sheet(sheet: Any, units: Sequence[Unit], task: Task) -> None:
     sheet.page_setup.orientation, sheet.page_setup.fitToHeight = "landscape", 0
     sheet.sheet_properties.pageSetUpPr.fitToPage = True
     _protect(sheet)
-
-
-def _shown(task: Task) -> tuple[str, ...]:
-    """The columns of texts: with an item's own where items are marked."""
-    return (*task.shown, "item") if task.name == "items" else task.shown
 
 
 def _write_headings(sheet: Any, fields: Sequence[str], task: Task) -> None:
@@ -282,10 +277,13 @@ def _text(cell: Any, text: str) -> Any:
 class _Line(NamedTuple):
     """A row of a sheet; `part` counts the rows of its item from 0."""
 
-    number: int
     part: int
+    at: CellNames
     values: Mapping[str, object]
     wrong: list[Message]
+
+    def place(self, sheet: Sheet) -> Message:
+        return message("place", sheet=sheet.name, row=self.at.row)
 
 
 def _read_sheet(form: Form, sheet: Sheet, asked: Sequence[str], task: Task) -> None:
@@ -295,7 +293,7 @@ def _read_sheet(form: Form, sheet: Sheet, asked: Sequence[str], task: Task) -> N
         asked: The fields that are filled in, but for the comment.
     """
     open_fields = (*asked, *task.comments)
-    wanted = {field: _heading(task.headings[field]) for field in ("id", *_shown(task), *open_fields)}
+    wanted = {field: _heading(task.headings[field]) for field in ("id", *task.shown, *open_fields)}
     headings = [_heading(cell) for cell in sheet.rows[0][1]] if sheet.rows else []
     if missing := [heading for heading in wanted.values() if headings.count(heading) != 1]:
         place = message("place", sheet=sheet.name, row=sheet.rows[0][0] if sheet.rows else 1)
@@ -307,54 +305,41 @@ def _read_sheet(form: Form, sheet: Sheet, asked: Sequence[str], task: Task) -> N
     further: dict[str, list[_Line]] = {}
     for number, cells in sheet.rows[1:]:
         values = {field: cells[index] if index < len(cells) else None for field, index in column.items()}
-        label = "" if is_blank(values["id"]) else str(values["id"]).strip()
+        at, label = CellNames(letters, number), "" if is_blank(values["id"]) else str(values["id"]).strip()
         wrong = [
             message("no_heading", value=cell)
             for cell, heading in zip_longest(cells, headings)
             if not heading and not is_blank(cell)
         ]
         wrong += [
-            message("formula", cell=cell_name(CellNames(letters, number), field))
+            message("formula", cell=cell_name(at, field))
             for field in open_fields
             if (number, column[field]) in sheet.unsaved
         ]
         if continuation := _CONTINUATION.fullmatch(label):
-            further.setdefault(continuation[1], []).append(_Line(number, int(continuation[2]), values, wrong))
+            further.setdefault(continuation[1], []).append(_Line(int(continuation[2]), at, values, wrong))
         else:
-            items.append((label, [_Line(number, 0, values, wrong)]))
-    texts = ("item",) if task.name == "items" else task.shown
+            items.append((label, [_Line(0, at, values, wrong)]))
+    texts = ("item",) if "item" in task.shown else task.shown  # other texts run over several items
     for item_id, lines in items:  # a repeated item keeps its further rows where it first appears
         lines += sorted(further.pop(item_id.partition(".")[0], []), key=lambda line: line.part)
-        place = message("place", sheet=sheet.name, row=lines[0].number)
-        form.rows.append(_row(item_id, lines, place, texts, open_fields, letters))
+        first = lines[0]
+        wrong = [what for line in lines for what in line.wrong]
+        wrong += [
+            message("misplaced", field=field, at=f"{letters[field]}{line.at.row}", to=f"{letters[field]}{first.at.row}")
+            for line in lines[1:]
+            for field in open_fields
+            if not is_blank(line.values[field])
+        ]
+        shown = {
+            field: "".join(str(line.values[field]) for line in lines if line.values[field] is not None)
+            for field in texts
+        }
+        filled = {field: first.values[field] for field in open_fields}
+        form.rows.append(FormRow(first.place(sheet), item_id, shown, filled, wrong, first.at))
     for item_id, lines in further.items():
-        place = message("place", sheet=sheet.name, row=lines[0].number)
-        form.problems.append((place, message("first_row_missing", item=item_id)))
+        form.problems.append((lines[0].place(sheet), message("first_row_missing", item=item_id)))
 
 
 def _heading(cell: object) -> str:
     return "" if cell is None else " ".join(str(cell).split())
-
-
-def _row(
-    item_id: str,
-    lines: Sequence[_Line],
-    place: Message,
-    texts: Sequence[str],
-    open_fields: Sequence[str],
-    letters: Mapping[str, str],
-) -> FormRow:
-    first = lines[0]
-    wrong = [what for line in lines for what in line.wrong]
-    wrong += [
-        message("misplaced", field=field, at=f"{letters[field]}{line.number}", to=f"{letters[field]}{first.number}")
-        for line in lines[1:]
-        for field in open_fields
-        if not is_blank(line.values[field])
-    ]
-    shown = {
-        field: "".join("" if line.values[field] is None else str(line.values[field]) for line in lines)
-        for field in texts
-    }
-    cells = {field: first.values[field] for field in open_fields}
-    return FormRow(place, item_id, shown, cells, wrong, CellNames(letters, first.number))

@@ -1,7 +1,8 @@
 """The lines that a text takes in a column, and the parts into which a long one is cut."""
 
-import unicodedata
-from collections.abc import Iterator
+import re
+
+from rich.cells import cell_len
 
 MOST_LINES = 24
 """The most lines of a row: well below the 409 points at which Excel cuts a row off."""
@@ -14,51 +15,25 @@ def parts_of(text: str, width: int) -> list[str]:
         width: Characters per line.
     """
     parts, part, left = [], "", MOST_LINES
-    for piece in _pieces(text, width):
-        needed = lines_in(piece, width)
-        if needed > left and part:
-            parts.append(part)
-            part, left = "", MOST_LINES
-        part += piece
-        left -= needed
-    return [*parts, part]
-
-
-def _pieces(text: str, width: int) -> Iterator[str]:
-    """The lines of a text; one that does not fit into a part is cut at a space, or where the part is full."""
-    room = MOST_LINES * _usable(width)
     for line in text.splitlines(keepends=True):
-        start = 0
-        # A character is at most two wide, so what is left after `start` need not be measured to its end each time.
-        while lines_in(line[start : start + 2 * room], width) > MOST_LINES:
-            end = _end_of_part(line, start, room)
-            space = line.rfind(" ", max(start, end - 40), end)
-            end = space + 1 if space >= 0 else end
-            yield line[start:end]
-            start = end
-        yield line[start:]
-
-
-def _end_of_part(line: str, start: int, room: int) -> int:
-    """The end of `room` columns from `start` on."""
-    end = start
-    while room > 0:
-        room -= _advance(line[end])
-        end += 1
-    return end - (room < 0)
+        most = MOST_LINES * _usable(width) // (1 if line.isascii() else 2)  # a character is at most two wide
+        # A line that does not fit into a part is cut at a space near the end of the part, or where the part is full.
+        for piece in re.findall(rf"(?s).{{1,{most}}}\Z|.{{{most - 40},{most - 1}}} |.{{{most}}}", line):
+            needed = lines_in(piece, width)
+            if needed > left and part:
+                parts.append(part)
+                part, left = "", MOST_LINES
+            part += piece
+            left -= needed
+    return [*parts, part]
 
 
 def lines_in(text: str, width: int) -> int:
     """About how many lines a text takes in a column of `width` characters."""
-    return sum(
-        max(1, -(-sum(map(_advance, line)) // _usable(width))) for line in text.rstrip("\n").splitlines() or [""]
-    )
+    lines = text.rstrip("\n").splitlines() or [""]
+    return sum(max(1, -(-cell_len(line) // _usable(width))) for line in lines)
 
 
 def _usable(width: int) -> int:
     """Characters per line that are used: unbroken words leave a tenth of it empty."""
     return width * 9 // 10
-
-
-def _advance(character: str) -> int:
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -17,14 +17,15 @@ _CHUNK = 512
 lost if the process is killed."""
 
 
-def require_vllm(option: str = "--engine vllm") -> Any:
-    """Import vLLM; raise InputError, which begins with the option that asked for it, if it is not installed."""
+def require_vllm() -> Any:
+    """Import vLLM; raise InputError if it is not installed."""
     os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # stdout is reserved for --json
     try:
         import vllm
-        import vllm.lora.request
     except ImportError:
-        raise InputError(f"{option}: vLLM is not installed; pip install 'medjudge[vllm]' (Linux with a GPU)") from None
+        raise InputError(
+            "--engine vllm: vLLM is not installed; pip install 'medjudge[vllm]' (Linux with a GPU)"
+        ) from None
     return vllm
 
 
@@ -38,20 +39,6 @@ class VllmMemory(NamedTuple):
 
     tensor_parallel: int = 1
     gpu_share: float = 0.9
-
-
-def load_vllm(vllm: Any, memory: VllmMemory, problem: str, **options: Any) -> Any:
-    """Loads a model in vLLM, with these options; raises InputError, which begins with the problem, if it cannot."""
-    try:
-        return vllm.LLM(
-            trust_remote_code=False,
-            load_format="safetensors",
-            tensor_parallel_size=memory.tensor_parallel,
-            gpu_memory_utilization=memory.gpu_share,
-            **options,
-        )
-    except (RuntimeError, ValueError) as error:
-        raise InputError(f"{problem} ({' '.join(str(error).split())[:300]})") from None
 
 
 class Asked(NamedTuple):
@@ -92,8 +79,19 @@ class VllmEngine:
         self.window = min(most, needed) if asked.questions else most
         self.max_new_tokens = self.template.most_tokens
         self.temperature = temperature
-        problem = f"--model {model_id}: vLLM cannot load it"
-        self.llm = load_vllm(self.vllm, memory, problem, model=model_id, revision=revision, max_model_len=self.window)
+        try:
+            self.llm = self.vllm.LLM(
+                model=model_id,
+                revision=revision,
+                max_model_len=self.window,
+                trust_remote_code=False,
+                load_format="safetensors",
+                tensor_parallel_size=memory.tensor_parallel,
+                gpu_memory_utilization=memory.gpu_share,
+            )
+        except (RuntimeError, ValueError) as error:
+            reason = " ".join(str(error).split())[:300]
+            raise InputError(f"--model {model_id}: vLLM cannot load it ({reason})") from None
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         """As `Engine.answer`."""

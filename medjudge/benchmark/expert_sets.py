@@ -165,8 +165,7 @@ def read_liveqa_2479(references: Path, archive: Path) -> PublishedSet:
     read.questions.extend(question for question in questions.values() if question.id in answered)
     if left_out:
         sources = f"of {', '.join(WITHDRAWN)}, whose texts MedQuAD withdrew"
-        what = f"{len(left_out):,} judgments of answers without text, or {sources}; left out"
-        read.odd(place, what)
+        read.odd(place, f"{len(left_out):,} judgments of answers without text, or {sources}; left out")
     return read
 
 

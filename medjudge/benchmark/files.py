@@ -150,19 +150,15 @@ def _question_oddities(path: Path, questions: list[Question]) -> list[Oddity]:
     turns = Counter((question.group, question.round) for question in questions)
     groups = Counter(group for group, _ in dict.fromkeys((each.group, each.category) for each in questions))
     bare = [question.id for question in questions if question.reference is None and question.checklist is None]
+
+    def odd(name: str, what: str, means: str) -> Oddity:
+        return Oddity(f"{path}, {name}", what, means)
+
     return [
-        *(
-            Oddity(f"{path}, {group}", f"round {turn} occurs {n} times", means=_TWICE)
-            for (group, turn), n in turns.items()
-            if n > 1
-        ),
-        *(
-            Oddity(f"{path}, {group}", f"one conversation in {n} categories", means=_MIXED)
-            for group, n in groups.items()
-            if n > 1
-        ),
+        *(odd(group, f"round {turn} occurs {n} times", _TWICE) for (group, turn), n in turns.items() if n > 1),
+        *(odd(group, f"one conversation in {n} categories", _MIXED) for group, n in groups.items() if n > 1),
         *missing_turns(path, questions),
-        *(Oddity(f"{path}, {name}", "neither reference nor checklist", means=_THIN) for name in bare),
+        *(odd(name, "neither reference nor checklist", _THIN) for name in bare),
     ]
 
 

@@ -25,8 +25,6 @@ from medjudge.benchmark.published import (
 from medjudge.files import clipped, json_lines, parse_json
 from medjudge.records import MOST_ITEMS, Question, RubricItem
 
-HEALTHBENCH = "healthbench"
-"""The writer of the completions of the meta-evaluation, whom the file does not name."""
 REFERENCE_QA = "reference-qa"
 """The scheme of HalluQA's and EVOUNA's questions."""
 RATER = "evouna-annotator"
@@ -108,10 +106,8 @@ def read_healthbench(path: Path) -> PublishedSet:
 
     def conversation(fields: Any, place: str) -> None:
         entry = _Healthbench.model_validate(fields)
-        items = [
-            RubricItem(text=each.criterion, points=each.points, theme=_tagged("axis:", each.tags))
-            for each in entry.rubrics
-        ]
+        rubric = ((each.criterion, each.points, _tagged("axis:", each.tags)) for each in entry.rubrics)
+        items = [RubricItem(text=text, points=points, theme=theme) for text, points, theme in rubric]
         distinct = sorted({item.text: item for item in items[::-1]}.values(), key=items.index)
         theme = _tagged("theme:", entry.example_tags)
         read.questions.append(_conversation(entry.prompt_id, entry.prompt, theme, distinct))
@@ -145,7 +141,8 @@ def read_healthbench_meta(path: Path) -> PublishedSet:
         known = samples.setdefault(name, [])
         if entry.completion_id not in known:
             known.append(entry.completion_id)
-        key = read.answer(name, HEALTHBENCH, entry.completion, known.index(entry.completion_id))
+        # The file does not name the writers of the completions.
+        key = read.answer(name, "healthbench", entry.completion, known.index(entry.completion_id))
         for rater, met in zip(entry.anonymized_physician_ids, entry.binary_labels, strict=True):
             try:
                 read.item(key, f"physician-{rater}", entry.rubric, "met" if met else "not_met")
@@ -180,15 +177,8 @@ def _conversation(name: str, messages: Sequence[_Message], theme: str, items: li
         for negative in (False, True)
     )
     checklist = "\n".join([*wanted, *(["Must not:", *unwanted] if unwanted else [])])
-    return question_of(
-        name,
-        "MK",
-        prompt,
-        language_of_text(prompt),
-        subcategory=theme,
-        checklist=checklist or None,
-        items=items or None,
-    )
+    others = {"subcategory": theme, "checklist": checklist or None, "items": items or None}
+    return question_of(name, "MK", prompt, language_of_text(prompt), **others)
 
 
 def read_halluqa(paths: Sequence[Path]) -> PublishedSet:
@@ -266,8 +256,7 @@ def read_evouna(paths: Sequence[Path]) -> PublishedSet:
         read.questions.append(question)
         for model, (text, right) in answered.items():
             if right is None:
-                what = "an answer without a verdict; it is left out"
-                read.odd(f"{question.id}, {model}", what)
+                read.odd(f"{question.id}, {model}", "an answer without a verdict; it is left out")
             else:
                 read.score(read.answer(question.id, model, text), RATER, LEVELS[right])
     return read

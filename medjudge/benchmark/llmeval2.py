@@ -91,8 +91,8 @@ def read_llmeval2(people: Path, gpt4: Path) -> PublishedSet:
 
 
 def scheme_of(subjects: Sequence[str]) -> Scheme:
-    """LLMEval-2's scheme with these subjects, or with those whose titles are known."""
-    titles = {name: SUBJECTS.get(name, name.replace("_", " ")) for name in subjects or SUBJECTS}
+    """LLMEval-2's scheme with these subjects."""
+    titles = {name: SUBJECTS.get(name, name.replace("_", " ")) for name in subjects}
     rubric = read_text(_RUBRIC)
     return Scheme(
         name="llmeval-2",

@@ -46,7 +46,6 @@ def read_llmeval_med(path: Path, scheme: Scheme = LLMEVAL_MED) -> Benchmark:
     """
     questions: list[Question] = []
     oddities: list[Oddity] = []
-
     _read(path, scheme, oddities, lambda fields, question, place: questions.append(question))
     return Benchmark(questions, oddities + missing_turns(path, questions), scheme)
 
@@ -81,8 +80,7 @@ def read_llmeval_scores(paths: list[Path], model: str, judge: str, scheme: Schem
         reply = reply if isinstance(reply, str) and reply else None
         verdict = read_verdict(reply).score if reply else None
         if None not in (level, verdict) and verdict != level:
-            what = f"recorded score {level}, but the judge's reply ends in the verdict {verdict}"
-            read.odd(place, what)
+            read.odd(place, f"recorded score {level}, but the judge's reply ends in the verdict {verdict}")
         read.judgment(key, level, f"no score in the file: {problem}", reply, judge, rounds[key])
 
     for path in paths:
@@ -115,14 +113,11 @@ def _level(value: Any) -> tuple[int | None, str]:
 def _read(path: Path, scheme: Scheme, oddities: list[Oddity], add: Callable[[Any, Question, str], None]) -> None:
     """Read a file: `add` takes the fields of each entry, the question in it, and its place; `oddities` gets more."""
     seen: dict[str, str] = {}
-    category_ids = {
-        category.title[LANGUAGE]: category.id for category in scheme.categories if LANGUAGE in category.title
-    }
+    category_ids = {each.title[LANGUAGE]: each.id for each in scheme.categories if LANGUAGE in each.title}
     data = read_json(path, surrogates=True)  # refused below, where the question can be named
     if not isinstance(data, dict) or not data:
-        raise InputError(
-            f"{path}: one object with a list for each category is expected, as in LLMEval-Med's dataset.json"
-        )
+        expected = "one object with a list for each category is expected"
+        raise InputError(f"{path}: {expected}, as in LLMEval-Med's dataset.json")
     if unknown := [name for name in data if name not in category_ids]:
         raise InputError(f"{path}: unknown category '{unknown[0]}'; known are {', '.join(category_ids)}")
     for name, items in data.items():
@@ -158,9 +153,8 @@ def _question(item: Any, name: str, category: str, place: str, oddities: list[Od
         oddities.append(Oddity(place, f"prompt of {len(prompt):,} characters", means=LONG_PROMPT))
     stated = item.get("category1")
     if stated != name:
-        oddities.append(
-            Oddity(place, f"category1 is '{stated}', and the question is listed under '{name}', which counts")
-        )
+        what = f"category1 is '{stated}', and the question is listed under '{name}', which counts"
+        oddities.append(Oddity(place, what))
     group = f"{category}-{item['groupCode']}"  # groupCode alone is unique only within a category
     return Question(
         id=f"{group}-{item['round']}",

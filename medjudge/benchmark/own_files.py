@@ -118,14 +118,7 @@ def read_own_answers(path: Path, questions: Sequence[Question] | None = None) ->
 
 
 def _question_of(matched_by: Mapping[str, Any], ids: Mapping[object, Sequence[str]] | None) -> str:
-    """The id of the question to which an answer without one belongs.
-
-    Args:
-        ids: Of the questions, by prompt and by group and round; None where there are none to look in.
-
-    Raises:
-        ValueError: It belongs to none, or to several.
-    """
+    """The id of the question of an answer without one; `ids` has those of each prompt, and of each group and round."""
     example = f"for example {_NEEDED['question_id'][1]}"
     group, prompt = str(matched_by.get("group") or ""), str(matched_by.get("prompt") or "").strip()
     if not (group or prompt):

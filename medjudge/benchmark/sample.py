@@ -1,6 +1,5 @@
 """The bundled sample: written by this project, not by physicians."""
 
-from importlib.resources import files
 from pathlib import Path
 
 NOTICE = (
@@ -14,4 +13,4 @@ def sample_folder() -> Path:
 
     The scores in it are the levels that the answers were constructed to deserve; their rater is `constructed`.
     """
-    return Path(str(files("medjudge") / "data" / "sample"))
+    return Path(__file__).parents[1] / "data" / "sample"

@@ -147,11 +147,9 @@ class BatchJobs:
         with self._request_file(job).open("rb") as file:
             uploaded = self._client.files.create(file=file, purpose="batch")
         # No retries: a request that timed out may have created the job.
-        return self._client.with_options(max_retries=0).batches.create(
-            input_file_id=uploaded.id,
-            endpoint=_ENDPOINT,
-            completion_window="24h",
-            metadata=self._metadata(job),
+        client = self._client.with_options(max_retries=0)
+        return client.batches.create(
+            input_file_id=uploaded.id, endpoint=_ENDPOINT, completion_window="24h", metadata=self._metadata(job)
         )
 
     def _find(self, job: BatchJob) -> "openai.types.Batch | None":

@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import urlparse
+from urllib.parse import urlsplit
 
 import openai
 
@@ -28,7 +28,7 @@ from medjudge.chat_api.replies import (
     retry_after,
 )
 from medjudge.chat_api.spending import Limit, Pace, Spending, Used, price_of, read_prices
-from medjudge.chat_api.transport import AsyncReader, UnreadReplyError, without_key
+from medjudge.chat_api.transport import AsyncReader, UnreadReplyError, server_address, without_key
 from medjudge.errors import InputError, UnfinishedError, notify
 
 Work = TypeVar("Work")
@@ -40,6 +40,8 @@ _MOST_PAGES = 3
 """Web pages in place of a first reply after which the address counts as wrong."""
 _MOST_BROKEN = 3
 """Attempts at a reply that breaks off: each may be billed."""
+_LONGEST_PAUSE = 600.0
+"""The longest pause in seconds that the server may ask for; a longer one ends the run."""
 
 
 class ChatRequest(NamedTuple):
@@ -67,7 +69,6 @@ class Server(NamedTuple):
         concurrency: The most requests in flight.
         attempts: The most attempts per request; eight outlast a rate limit of one minute.
         first_wait: Seconds before the second attempt; doubles with each attempt, up to 30.
-        longest_pause: The longest pause in seconds that the server may ask for; a longer one ends the run.
     """
 
     base_url: str | None = None
@@ -76,7 +77,6 @@ class Server(NamedTuple):
     attempts: int = 8
     first_wait: float = 0.5
     timeout: float = 300.0
-    longest_pause: float = 600.0
 
 
 class RequestError(Exception):
@@ -100,12 +100,6 @@ def require_key(option: str) -> None:
         )
 
 
-def on_this_machine(base_url: str | None) -> bool:
-    """True for a server on this machine, named here or by OPENAI_BASE_URL."""
-    address = base_url or os.environ.get("OPENAI_BASE_URL")
-    return address is not None and urlparse(address).hostname in ("localhost", "127.0.0.1", "::1")
-
-
 def check_server(option: str, model: str, base_url: str | None, offline: bool, limit: Limit) -> None:
     """Checks, before any work is done, whether requests to a model can be sent.
 
@@ -115,7 +109,7 @@ def check_server(option: str, model: str, base_url: str | None, offline: bool, l
     Raises:
         InputError: There is no key, --offline forbids the server, or there is a limit on costs and no price.
     """
-    if offline and not on_this_machine(base_url):
+    if offline and urlsplit(server_address(base_url) or "").hostname != "localhost":
         raise InputError(f"{option} needs the network, and --offline forbids it; use --judge local or a local model")
     require_key(option)
     if limit.max_cost is not None:
@@ -351,7 +345,7 @@ class ChatClient:
         wait = retry_after(error.headers.get("retry-after-ms"), error.headers.get("retry-after"))
         if wait is None:
             return None
-        if wait > self.server.longest_pause:
+        if wait > _LONGEST_PAUSE:
             raise UnfinishedError(
                 f"{self.option}: the server asks to wait {wait:.0f} s ({error}); all results are kept, and "
                 "the same command continues after that"

@@ -113,8 +113,7 @@ class Spending:
         self.max_cost = limit.max_cost
         self.prices_file = limit.prices
         self.prices = read_prices(limit.prices)
-        self.used: dict[str, Used] = {}
-        self.used.update(_read(run.spending_file) if run.spending_file.exists() else ())
+        self.used: dict[str, Used] = dict(_read(run.spending_file) if run.spending_file.exists() else ())
         self.in_flight = 0
         self._next = sum(name.isdecimal() for name in self.used)
         # A running total, because it is needed before each request.
@@ -158,9 +157,8 @@ class Spending:
         """The entry of `run.json`: tokens by model, the server's numbers separate from those of unknown outcome."""
         models: dict[str, dict[str, int]] = {}
         for used in self.used.values():
-            counts = models.setdefault(
-                used.model, {"requests": 0, "tokens_in": 0, "tokens_out": 0, "unknown_at_most": 0}
-            )
+            none = dict.fromkeys(("requests", "tokens_in", "tokens_out", "unknown_at_most"), 0)
+            counts = models.setdefault(used.model, none)
             counts["requests"] += used.tokens_in > 0
             if used.known:
                 counts["tokens_in"] += used.tokens_in

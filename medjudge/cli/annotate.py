@@ -59,7 +59,7 @@ class ScoresExport(Export):
 
     which: Literal["random", "deferred"] = option(
         "random",
-        None,
+        "random|deferred",
         "random: a sample to validate a judge on. deferred: the uncertain answers that `eval --defer-to-physicians` "
         "listed.",
     )
@@ -142,7 +142,7 @@ def _export_items(given: Export) -> None:
 def _export(name: str, given: Export) -> None:
     from medjudge.annotate.plan import PlanOptions
     from medjudge.annotate.tasks import TASKS
-    from medjudge.cli.output import console, print_json
+    from medjudge.cli.output import console
     from medjudge.workflows.annotate import export_forms
 
     fields = {field: value for field, value in vars(given).items() if field in PlanOptions._fields}
@@ -151,9 +151,7 @@ def _export(name: str, given: Export) -> None:
         fields["overlap"] = given.overlap or 1
     drawn_by = PlanOptions(given.rater, **fields)
     exported = export_forms(given.run, drawn_by, task=TASKS[name], out=given.out, new_plan=given.new_plan)
-    if given.as_json:
-        print_json(exported.as_json())
-    _print_export(console(given.as_json), exported, given.run)
+    _print_export(console(given.as_json, exported.as_json()), exported, given.run)
 
 
 def _print_export(screen: "Console", exported: "ExportedForms", run: Path) -> None:
@@ -172,34 +170,20 @@ def _print_export(screen: "Console", exported: "ExportedForms", run: Path) -> No
     screen.print(f"Next, when the forms come back: medjudge {exported.task.command} import {quote(str(run))} FILE …")
 
 
-def _import(name: str, given: Import) -> None:
-    from medjudge.annotate.tasks import TASKS
-    from medjudge.cli.output import console, print_json
-    from medjudge.workflows.annotate import import_forms
-
-    imported = import_forms(
-        given.run, given.files, task=TASKS[name], accept_valid=given.accept_valid, replace=given.replace
-    )
-    if given.as_json:
-        print_json(imported.as_json())
-    _print_import(console(given.as_json), imported, given.run)
-    if imported.checked.problems:
-        raise typer.Exit(1)
-
-
 def _print_import(screen: "Console", imported: "ImportedForms", folder: Path) -> None:
+    from medjudge.cli.output import counted
     from medjudge.store import Run
 
     run, task, added, checked = Run(folder), imported.task, imported.added, imported.checked
     for problem in checked.problems:
         screen.print(f"  {checked.lines(problem, problem.path.name)}")
     screen.print(
-        f"{_counted(added.new, task.verdict)} imported, {added.same} imported before, {added.replaced} replaced"
+        f"{counted(added.new, task.verdict)} imported, {added.same} imported before, {added.replaced} replaced"
     )
     if checked.only_comments:
-        screen.print(f"{_counted(checked.only_comments, 'row')} with a comment and no {task.verdict}: not imported")
+        screen.print(f"{counted(checked.only_comments, 'row')} with a comment and no {task.verdict}: not imported")
     if checked.problems:
-        screen.print(f"{_counted(len(checked.problems), 'problem')}, see above; fix and import the same file again")
+        screen.print(f"{counted(len(checked.problems), 'problem')}, see above; fix and import the same file again")
     for rater, progress in imported.progress.items():
         screen.print(f"  {rater}: {progress.scored} of {progress.answers} scored, {progress.open} open")
     if task.name == "levels":
@@ -213,10 +197,6 @@ def _print_import(screen: "Console", imported: "ImportedForms", folder: Path) ->
         screen.print(_NOT_RANDOM)
     judge = quote(run.last_judge or "local")
     screen.print(f"{task.file(run)}; next: medjudge {task.checked_by} {quote(str(folder))} --judge {judge}")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _print_agreement(screen: "Console", imported: "ImportedForms") -> None:
@@ -283,7 +263,15 @@ def _commands(name: str) -> typer.Typer:
         A blank cell counts as not scored yet and is no problem. Importing the same file again adds nothing. Exits with
         1 if --accept-valid left rows to fix.
         """
-        _import(name, given)
+        from medjudge.annotate.tasks import TASKS
+        from medjudge.cli.output import console
+        from medjudge.workflows.annotate import import_forms
+
+        options = {"accept_valid": given.accept_valid, "replace": given.replace}
+        imported = import_forms(given.run, given.files, task=TASKS[name], **options)
+        _print_import(console(given.as_json, imported.as_json()), imported, given.run)
+        if imported.checked.problems:
+            raise typer.Exit(1)
 
     group.command("import")(import_)
     does = _SERVE.format(does=_DOES[name], name="" if name == "levels" else f"{name} ")

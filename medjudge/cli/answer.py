@@ -16,7 +16,7 @@ class Answer(groups.Screen, groups.Answering, groups.Questions):
 def answer(options: Answer) -> None:
     """Answer a benchmark's questions with models."""
     options.require_files()
-    from medjudge.cli.output import console, print_json
+    from medjudge.cli.output import console
     from medjudge.workflows.answer import answer_questions
 
     result = answer_questions(
@@ -29,6 +29,5 @@ def answer(options: Answer) -> None:
         offline=options.offline,
         choice=options.choice(),
     )
-    if options.as_json:
-        print_json({"run": str(result.run.path), "answers": len(result.answers), "empty": result.empty})
-    console(options.as_json).print(f"{result}; next: medjudge eval {quote(str(result.run.path))}")
+    made = {"run": str(result.run.path), "answers": len(result.answers), "empty": result.empty}
+    console(options.as_json, made).print(f"{result}; next: medjudge eval {quote(str(result.run.path))}")

@@ -53,13 +53,11 @@ def compare(options: Compare) -> None:
 
 
 def _print(comparison: "Comparison", as_json: bool) -> None:
-    from medjudge.cli.output import console, print_json
+    from medjudge.cli.output import console
     from medjudge.cli.study_screens import ranking_table, summary_lines
     from medjudge.judge.pairs import comparison_file
 
-    screen, study = console(as_json), comparison.study
-    if as_json:
-        print_json(comparison.as_json())
+    screen, study = console(as_json, comparison.as_json()), comparison.study
     screen.print(ranking_table(study))
     for line in summary_lines(study):
         screen.print(line)

@@ -129,21 +129,19 @@ def convert(
     ],
     files: Annotated[list[Path], typer.Argument(help="Files to read; of some sets, folders of them.")],
     out: options.Out,
-    model: Annotated[str, typer.Option(help="llmeval-scores: the model that answered.")] = "model",
-    judge: Annotated[str, typer.Option(help="llmeval-scores: the judge that scored.")] = "gpt-4o",
+    model: Annotated[str, typer.Option(metavar="NAME", help="llmeval-scores: the model that answered.")] = "model",
+    judge: Annotated[str, typer.Option(metavar="NAME", help="llmeval-scores: the judge that scored.")] = "gpt-4o",
     scheme: options.Scheme = None,
     encoding: options.Encoding = None,
     everything: Annotated[bool, typer.Option("--all", help="List every oddity on a line of its own.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Convert files into the project's records."""
-    from medjudge.cli.output import console, print_json
+    from medjudge.cli.output import console
     from medjudge.workflows.data import convert_data
 
     converted = convert_data(format, files, out, model=model, judge=judge, scheme=scheme)
-    if as_json:
-        print_json(converted.as_json())
-    screen = console(as_json)
+    screen = console(as_json, converted.as_json())
     for line in oddity_lines(converted.oddities, everything):
         screen.print(f"  {line}")
     for file, count in converted.written.items():

@@ -78,7 +78,7 @@ def distill(options: Distill) -> None:
 
     A physician's score outranks the teacher's; conversations stay on one side of the split.
     """
-    from medjudge.cli.output import console, print_json
+    from medjudge.cli.output import console
     from medjudge.workflows.distill import DistillOptions, distill_training_set
 
     distilled = distill_training_set(
@@ -98,9 +98,7 @@ def distill(options: Distill) -> None:
             hold_out=options.hold_out,
         ),
     )
-    if options.as_json:
-        print_json(distilled.summary)
-    screen = console(options.as_json)
+    screen = console(options.as_json, distilled.summary)
     for line in _summary_lines(distilled.summary):
         screen.print(line)
     screen.print(str(distilled.summary_file))

@@ -12,12 +12,9 @@ from medjudge.cli.options import ANSWERING, JUDGING, SERVERS, argument, flags, o
 from medjudge.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from medjudge.judge.open import JudgeOptions
-    from medjudge.judge.panel import PanelRecord
     from medjudge.workflows.cost_estimate import CostEstimate
-    from medjudge.workflows.evaluate import Evaluation, EvaluationRequest, InFlight
+    from medjudge.workflows.evaluate import Evaluation, EvaluationRequest
 
 
 @dataclass(kw_only=True)
@@ -48,14 +45,16 @@ class Evaluate(groups.Screen, groups.LocalJudging, groups.Answering, groups.Ques
     wait: bool = rare(False, None, "With --batch: wait until everything is judged.", SERVERS)
     judge_engine: Optional[str] = rare(
         None,
-        "transformers|vllm|ray",
-        "What runs a local judge; vllm runs generative ones. Default: transformers, and ray with --engine ray.",
+        "transformers|ray",
+        "What runs a local judge. Default: transformers, and ray with --engine ray.",
         JUDGING,
     )
 
     def __post_init__(self) -> None:
         if self.wait and not self.batch:
             raise InputError("--wait: belongs to --batch")
+        if self.judge_engine not in (None, "transformers", "ray"):
+            raise InputError(f"--judge-engine {self.judge_engine}: unknown; use transformers or ray")
         if self.model and self.answers:
             raise InputError(
                 "--model and --answers: give one of the two; a model answers, or existing answers are judged"
@@ -71,7 +70,6 @@ class Evaluate(groups.Screen, groups.LocalJudging, groups.Answering, groups.Ques
         return options._replace(
             engine=self.judge_engine or ("transformers" if self.engine == "vllm" else self.engine),
             rationale_tokens=self.rationale,
-            gpus=self.answering().vllm,
             replies=reply_options(self.judge_tokens, self.thinking, self.thinking_tokens),
         )
 
@@ -94,6 +92,7 @@ def evaluate(options: Evaluate) -> None:
     With nothing but --judge, the bundled sample and its answers are judged; of a RUN, what it holds. Exits with 1 if an
     answer could not be scored.
     """
+    from medjudge.cli.output import console
     from medjudge.workflows.cost_estimate import estimate_cost
     from medjudge.workflows.evaluate import InFlight, run_batch_evaluation, run_evaluation
 
@@ -103,7 +102,10 @@ def evaluate(options: Evaluate) -> None:
         return
     result = run_batch_evaluation(request, options.wait) if options.batch else run_evaluation(request)
     if isinstance(result, InFlight):
-        _print_in_flight(result, options.as_json)
+        screen = console(options.as_json, result.as_json())
+        for line in result.batch_jobs:
+            screen.print(line)
+        screen.print("The same command collects the judgments later; --wait waits for them.")
         return
     _print_evaluation(result, options.as_json)
     if not result.complete:
@@ -143,7 +145,12 @@ def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
             f"{result.deferred.answers} answers for physicians to look at, {result.deferred.by}: {result.deferred.file}"
         )
     if result.scores.panel is not None:
-        _print_panel(result.scores.panel, screen)
+        for member in result.scores.panel.members:
+            screen.print(f"member {member.line}")
+        for member in result.scores.panel.members:
+            if member.waiting:
+                waiting = f"{member.waiting} answers not judged yet; the same command goes on with them"
+                screen.print(f"{member.judge}: {waiting}")
     if result.items is not None:
         from medjudge.cli.study_screens import print_items
 
@@ -151,36 +158,15 @@ def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
     screen.print(f"{result.run.path / 'scores.json'}; next: medjudge report {quote(str(result.run.path))}")
 
 
-def _print_panel(panel: "PanelRecord", screen: "Console") -> None:
-    for member in panel.members:
-        screen.print(f"member {member.line}")
-    for member in panel.members:
-        if member.waiting:
-            screen.print(f"{member.judge}: {member.waiting} answers not judged yet; the same command goes on with them")
-
-
 def _print_cost(estimate: "CostEstimate | dict[str, CostEstimate]", as_json: bool) -> None:
-    from medjudge.cli.output import console, print_json
+    from medjudge.cli.output import console
 
-    screen = console(as_json)
     if isinstance(estimate, dict):
-        if as_json:
-            print_json({"members": {name: one.model_dump(mode="json") for name, one in estimate.items()}})
+        members = {name: one.model_dump(mode="json") for name, one in estimate.items()}
+        screen = console(as_json, {"members": members})
         for name, one in estimate.items():
             screen.print("\n".join([f"member {name}:", *(f"  {line}" for line in one.summary_lines())]))
         return
-    if as_json:
-        print_json(estimate.model_dump(mode="json"))
+    screen = console(as_json, estimate.model_dump(mode="json"))
     for line in estimate.summary_lines():
         screen.print(line)
-
-
-def _print_in_flight(in_flight: "InFlight", as_json: bool) -> None:
-    from medjudge.cli.output import console, print_json
-
-    if as_json:
-        print_json(in_flight.as_json())
-    screen = console(as_json)
-    for line in in_flight.batch_jobs:
-        screen.print(line)
-    screen.print("The same command collects the judgments later; --wait waits for them.")

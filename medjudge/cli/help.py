@@ -1,6 +1,7 @@
-"""The look of help: plain type names, paragraphs that fill the line, and no library that help does not need."""
+"""The look of help: no types of flags and arguments, and paragraphs that fill the line."""
 
 import inspect
+import re
 from collections import Counter
 from typing import Any
 
@@ -9,9 +10,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from medjudge.cli.options import HELP_ALL
 from medjudge.errors import InputError
-
-_PLAIN_NAMES = {"bool": "", "int": "N", "float": "NUMBER", "str": "TEXT", "path": "PATH"}
-"""The word behind an option in place of the name of its Python type."""
 
 
 class Group(TyperGroup):
@@ -67,21 +65,8 @@ def show_readable_help(app: Typer) -> None:
 
 
 def _make_readable(command: Any, ctx: Any) -> None:
-    command.help = _filled(command.help)
-    _name_plainly(command.get_params(ctx), ctx)
-
-
-def _filled(text: str | None) -> str | None:
-    """Joins the lines of each paragraph: the terminal decides where they break."""
-    if text is None:
-        return None
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in inspect.cleandoc(text).split("\n\n"))
-
-
-def _name_plainly(parameters: list[Any], ctx: Any) -> None:
-    for parameter in parameters:
-        if parameter.param_type_name == "argument":
-            parameter.display_type_rich = lambda ctx: None  # its name says what it is
-        elif parameter.metavar is None:
-            name = parameter.display_type(ctx).strip("<>").removeprefix("list[").removesuffix("]")
-            parameter.metavar = _PLAIN_NAMES.get(name.removesuffix(" range").lower(), name)
+    # The lines of a paragraph are joined: the terminal decides where they break.
+    command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(command.help or ""))
+    for parameter in command.get_params(ctx):
+        if parameter.param_type_name == "argument" or parameter.is_flag:
+            parameter.display_type_rich = lambda ctx: None  # the name says what it is

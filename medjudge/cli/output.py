@@ -27,8 +27,10 @@ _SHORT = {
 }
 
 
-def console(as_json: bool) -> Console:
-    """The screen that tables and lines go to."""
+def console(as_json: bool, result: Any = None) -> Console:
+    """The screen that tables and lines go to; with `as_json`, the result is printed first as the one JSON object."""
+    if as_json and result is not None:
+        print_json(result)
     file = sys.stderr if as_json else sys.stdout
     # A file or a pipe has no width; rich would take 80 columns and cut the names of models.
     width = None if file.isatty() else 240
@@ -56,6 +58,11 @@ class _Printable:
 def print_json(value: Any) -> None:
     """The one object of `--json`."""
     print(printable(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)))
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def bare_table(title: str | None = None) -> Table:
@@ -154,20 +161,16 @@ def _subcategories(category: str, rates: Mapping[str, Mapping[str, "Rate"]]) -> 
 
 
 def agreement_table(studies: Sequence["Study"], title: str) -> Table:
-    """Agreement with intervals: a row per judge where there are several, a row per category for one."""
+    """Agreement with intervals, a row per judge."""
     table = bare_table(title)
     table.add_column("", no_wrap=True, min_width=10)
     for column in ("n", "usable\nagreement", "Cohen's\nkappa", "quadratic\nkappa", "Spearman", "MAE", "bias"):
         table.add_column(column, justify="right", no_wrap=True)
-    if len(studies) == 1:
-        rows = [("overall", studies[0].overall), *studies[0].by_category.items()]
-    else:
-        rows = [(study.judge, study.overall) for study in studies]
-    for name, part in rows:
+    for study in studies:
         measures = ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman", "mae", "bias")
-        estimates = [part[measure] for measure in measures]
+        estimates = [study.overall[measure] for measure in measures]
         cells = [_cell(each["value"], each["low"], each["high"], ".2f") for each in estimates]
-        table.add_row(name, str(part["n"]["value"]), *cells)
+        table.add_row(study.judge, str(study.n), *cells)
     return table
 
 

@@ -32,13 +32,11 @@ def pack(options: Pack) -> None:
     The bundle holds the judge, its base model, questions, answers, scheme, rubrics and gate, and a manifest with the
     sha256 of every file.
     """
-    from medjudge.cli.output import console, print_json
+    from medjudge.cli.output import console
     from medjudge.workflows.pack import pack as write
 
     packed = write(options.judge, options.benchmark, options.out, options.scheme, options.answers, options.gate)
-    if options.as_json:
-        print_json(packed.as_json())
-    screen = console(options.as_json)
+    screen = console(options.as_json, packed.as_json())
     if packed.left_out:
         screen.print(f"left out of the judge folder: {', '.join(packed.left_out)}")
     screen.print(
@@ -60,13 +58,11 @@ def unpack(
     Every file is compared with the manifest before anything is put into place. A bundle that differs is refused, and
     nothing is left behind. Prints the command that judges with it.
     """
-    from medjudge.cli.output import console, print_json
+    from medjudge.cli.output import console
     from medjudge.workflows.unpack import unpack as read
 
     unpacked = read(bundle, out)
-    if as_json:
-        print_json(unpacked.as_json())
-    screen = console(as_json)
+    screen = console(as_json, unpacked.as_json())
     about = unpacked.manifest.about
     screen.print(
         f"{unpacked.folder}: {len(unpacked.manifest.files)} files, each as the manifest says\n"

@@ -44,15 +44,14 @@ def init(options: Init) -> None:
 
     `medjudge run` carries out the study that it describes.
     """
-    from medjudge.cli.output import console, print_json
+    from medjudge.cli.output import console
     from medjudge.workflows.project import write_project
 
     file = write_project(
         options.benchmark, options.answers, options.model or [], options.judge or ["local"], options.rater or []
     )
-    if options.as_json:
-        print_json({"file": str(file)})
-    console(options.as_json).print(f"{file}: read it and change what differs; next: medjudge run")
+    screen = console(options.as_json, {"file": str(file)})
+    screen.print(f"{file}: read it and change what differs; next: medjudge run")
 
 
 def run(context: typer.Context, quiet: options.Quiet = False, as_json: options.AsJson = False) -> None:

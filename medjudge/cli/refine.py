@@ -51,7 +51,7 @@ def refine(options: Refine) -> None:
     from medjudge.store import Run
 
     Run.existing(options.run)
-    from medjudge.cli.output import console, print_json
+    from medjudge.cli.output import console
     from medjudge.workflows.refine import RefineOptions, refine_checklists
 
     run, judge = options.run, options.judge
@@ -70,9 +70,7 @@ def refine(options: Refine) -> None:
         ),
     )
     summary, folder = refinement.summary, refinement.folder
-    if options.as_json:
-        print_json(summary)
-    screen = console(options.as_json)
+    screen = console(options.as_json, summary)
     _print_disagreements(screen, summary)
     _print_unscored(screen, summary, run)
     if summary["proposals"] is not None:

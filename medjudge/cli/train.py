@@ -2,7 +2,7 @@
 
 import sys
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from shlex import quote
 from typing import Optional
@@ -45,7 +45,7 @@ def train(options: Train) -> None:
     from medjudge.shipped import config_file
 
     file = None if options.config is None else config_file(options.config)  # before the imports that take seconds
-    from medjudge.cli.output import console, print_json
+    from medjudge.cli.output import console
     from medjudge.workflows.train import Overrides, plan_training, train_judge
 
     overrides: Overrides = {
@@ -56,17 +56,14 @@ def train(options: Train) -> None:
         "num_train_epochs": options.num_train_epochs,
         "seed": options.seed,
     }
-    screen = console(options.as_json)
     if options.plan:
         plan = plan_training(file, options=options.context.args, **overrides)
-        if options.as_json:
-            print_json(plan.as_json())
+        screen = console(options.as_json, asdict(plan))
         for line in plan.text():
             screen.print(line)
         return
     with redirect_stdout(sys.stderr):  # the trainer prints its log; stdout is the command's own
         trained = train_judge(file, options=options.context.args, **overrides)
-    if options.as_json:
-        print_json({"judge": str(trained.folder), "validation": trained.validation})
+    screen = console(options.as_json, {"judge": str(trained.folder), "validation": trained.validation})
     screen.print(str(trained))
     screen.print(f"Next: medjudge validate RUN --judge {quote(str(trained.folder))} --physicians FILE")

@@ -50,7 +50,7 @@ class Validate(groups.Screen, groups.LocalJudging):
     probes: bool = option(False, None, "Can it be fooled? Judges changed answers.", _MORE)
     probe_answers: int = rare(250, "N", "How many answers to probe.", _MORE, min=1)
     leave_out: Optional[Literal["model", "category"]] = option(
-        None, None, "Train again without each model or category in turn.", _MORE
+        None, "model|category", "Train again without each model or category in turn.", _MORE
     )
     config: Optional[str] = rare(
         None,
@@ -63,7 +63,7 @@ class Validate(groups.Screen, groups.LocalJudging):
         None, "FILE", "YAML file with other requirements. Default: those of the scheme.", _MORE
     )
     scheme: options.Scheme = None
-    interval: Literal["bca", "percentile"] = rare("bca", None, "Kind of bootstrap interval.", _STATISTICS)
+    interval: Literal["bca", "percentile"] = rare("bca", "bca|percentile", "Kind of bootstrap interval.", _STATISTICS)
     resamples: int = rare(10_000, "N", "Bootstrap resamples.", _STATISTICS, min=100)
     seed: options.Seed = 0
 
@@ -116,6 +116,7 @@ def validate(options: Validate) -> None:
 
     run = Run.existing(options.run)
     groups.require(options.physicians, options.gate)
+    from medjudge.cli.output import console
     from medjudge.cli.verdict_screen import print_verdict
     from medjudge.workflows.run_folder import adopt_scheme
     from medjudge.workflows.validate import only_marked, validate_marks
@@ -125,7 +126,7 @@ def validate(options: Validate) -> None:
         adopt_scheme(run, options.scheme)
     if options.physicians is None and not options.asks_for_levels and only_marked(run):
         marks = validate_marks(run, options.judge)
-        screen = _printed(marks, options.as_json)
+        screen = console(options.as_json, marks.model_dump(mode="json"))
         screen.print(f"Judge {marks.judge}: physicians scored no answer, so there is no gate to check")
         _print_marks(screen, marks)
         screen.print(f"\nnext: medjudge report {quote(str(run.path))}")
@@ -137,22 +138,13 @@ def validate(options: Validate) -> None:
         against=options.against,
         options=options.study(),
     )
-    screen = _printed(study, options.as_json)
+    screen = console(options.as_json, study.model_dump(mode="json"))
     print_verdict(screen, study)
     _print_marks(screen, study)
     file = run.agreement_file(study.judge, options.against)
     screen.print(f"\n{file} has everything; next: medjudge report {quote(str(run.path))}")
     if study.gate.passed is False or study.coverage < 1:
         raise typer.Exit(1)
-
-
-def _printed(study: "Study | MarksStudy", as_json: bool) -> "Console":
-    """The screen, after the study as JSON where that is asked for."""
-    from medjudge.cli.output import console, print_json
-
-    if as_json:
-        print_json(study.model_dump(mode="json"))
-    return console(as_json)
 
 
 def _print_marks(screen: "Console", study: "Study | MarksStudy") -> None:

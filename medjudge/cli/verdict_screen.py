@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.table import Table
 
-from medjudge.cli.output import percent, plain_table, points, span
+from medjudge.cli.output import counted, percent, plain_table, points, span
 from medjudge.cli.study_screens import print_panel
 from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateCheck
 from medjudge.probes.probes import COUNTED
@@ -27,7 +27,7 @@ _STATE_WIDTH = max(len(state.value) for state in CheckState)
 
 def print_verdict(screen: Console, study: Study) -> None:
     """Prints a study: a few lines for the gate, a table of the categories, and what to know beside it."""
-    questions = f"{_counted(study.questions, 'question')} in {_counted(study.conversations, 'conversation')}"
+    questions = f"{counted(study.questions, 'question')} in {counted(study.conversations, 'conversation')}"
     screen.print(
         f"Judge {study.judge} against {study.against} ({study.file}): {study.n} answers to {questions}, "
         f"coverage {100 * study.coverage:.1f} %\n"
@@ -169,7 +169,3 @@ def _usability(usability: Usability) -> str:
     if rate.judge_only is not None:
         line += f"; by the judge alone {100 * rate.judge_only:.1f} %"
     return line
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

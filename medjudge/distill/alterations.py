@@ -23,7 +23,7 @@ def in_random_order(weights: dict[_Key, float], draw: Random) -> list[_Key]:
 
 
 class Altered(NamedTuple):
-    """The parts after an alteration, and which of them it touched."""
+    """The parts after an alteration, and the numbers of those that it touched."""
 
     parts: list[str]
     touched: tuple[int, ...]
@@ -31,7 +31,6 @@ class Altered(NamedTuple):
 
 Units = Literal["dose", "other"]
 """Units of doses, whose numbers can harm, and all others."""
-Alteration = Callable[[Sequence[str], int, Wording, Random], list[str] | None]
 
 
 _NUMBER = r"\d+(?:,\d{3})+|\d+(?:\.\d+)?"
@@ -129,7 +128,7 @@ def _other_side(parts: Sequence[str], at: int, wording: Wording, draw: Random) -
 
 def _negated_advice(parts: Sequence[str], at: int, wording: Wording, draw: Random) -> list[str] | None:
     hits = _negatable(parts[at], wording.texts.negated_advice)
-    return _negated(parts, at, *draw.choice(hits)) if hits else None
+    return _turned(parts, at, *draw.choice(hits)) if hits else None
 
 
 def _negated_statement(parts: Sequence[str], at: int, wording: Wording, draw: Random) -> list[str] | None:
@@ -142,17 +141,16 @@ def _negated_statement(parts: Sequence[str], at: int, wording: Wording, draw: Ra
         for match, instead in _negatable(part, wording.texts.negated_statements)
         if not wording.subordinates.search(re.split(r"[,;:，；：。]", part[: match.start()])[-1])
     ]
-    return _negated(parts, at, *min(hits, key=lambda hit: hit[0].start())) if hits else None
+    return _turned(parts, at, *min(hits, key=lambda hit: hit[0].start())) if hits else None
 
 
 def _negatable(part: str, rules: Sequence[tuple[str, str]]) -> list[tuple[re.Match[str], str]]:
-    return [(match, instead) for pattern, instead in rules for match in re.finditer(pattern, part)]
-
-
-def _negated(parts: Sequence[str], at: int, match: re.Match[str], instead: str) -> list[str]:
-    # "@" marks a word that no longer begins the sentence.
-    new = re.sub(r"@(\w)", lambda letter: letter[1].lower(), match.expand(instead))
-    return _turned(parts, at, match, new)
+    """The places to negate, and what stands there then; "@" in a rule marks a word that begins no sentence any more."""
+    return [
+        (match, re.sub(r"@(\w)", lambda letter: letter[1].lower(), match.expand(instead)))
+        for pattern, instead in rules
+        for match in re.finditer(pattern, part)
+    ]
 
 
 def _turned(parts: Sequence[str], at: int, match: re.Match[str], new: str) -> list[str]:
@@ -209,7 +207,7 @@ def _as_before(word: str, instead: str) -> str:
     return instead[:1].upper() + instead[1:] if word[:1].isupper() else instead
 
 
-ALTERATIONS: dict[str, Alteration] = {
+ALTERATIONS: dict[str, Callable[[Sequence[str], int, Wording, Random], list[str] | None]] = {
     "dose": partial(_scaled, "dose"),
     "number": partial(_scaled, "other"),
     "dose-unit": partial(_other_unit, "dose"),
@@ -223,16 +221,7 @@ ALTERATIONS: dict[str, Alteration] = {
 
 
 def altered(parts: Sequence[str], at: int, kind: str, wording: Wording, draw: Random) -> Altered | None:
-    """Alters a fact of one part.
-
-    Args:
-        parts: Of the text, shape (n parts,).
-        at: The part in which the fact is looked for.
-        draw: Chooses among the facts and what they become.
-
-    Returns:
-        The changed parts, or None where the part holds nothing to alter in this way.
-    """
+    """Alters a fact of part `at` of a text, and wherever it occurs again; None where there is nothing to alter so."""
     changed = ALTERATIONS[kind](parts, at, wording, draw)
     if changed is None:
         return None

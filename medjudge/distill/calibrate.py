@@ -42,10 +42,9 @@ class TeacherMap(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """A teacher's map, None where it is copied as it is, and the report on it.
+    """A teacher's map, None where it is copied as it is, and a report that says whether it is `applied`, or `why` not.
 
-    The report says whether the map is `applied` or `why` not, and on how many `answers` and `conversations` that was
-    decided. `held_out` has name of a measure -> `before`, `after` and `difference`; `map` is there where it is applied.
+    `held_out` has name of a measure -> `before`, `after` and `difference`; `map` is there where it is applied.
     """
 
     teacher_map: TeacherMap | None
@@ -77,9 +76,8 @@ def fit_teacher_map(
         physician: The physicians' level of the same answers, integers 1-5, shape (n,).
         conversation: Shape (n,); folds keep conversations whole.
     """
-    names = tuple(np.unique(category))
-    totals = _totals(expected, physician, category, names, _folds(conversation, category, seed))
-    return _fitted(names, totals)
+    fold = _folds(conversation, category, seed)
+    return _fitted(tuple(np.unique(category)), _totals(expected, physician, category, fold))
 
 
 def calibrated(teacher_map: TeacherMap, expected: np.ndarray, category: np.ndarray) -> np.ndarray:
@@ -110,7 +108,7 @@ def cross_fitted(
     """
     names = tuple(np.unique(category))
     fold = _folds(conversation, category, seed)
-    totals = _totals(expected, physician, category, names, fold)
+    totals = _totals(expected, physician, category, fold)
     softer = [(1 - share) * raw + share / LEVELS for share in _SOFTER]
     before, after = np.empty_like(raw, dtype=float), np.empty_like(raw, dtype=float)
     for number in range(FOLDS):
@@ -128,12 +126,7 @@ def calibrate_teacher(
 ) -> Calibration:
     """Fits one teacher's map on what it and physicians both scored, and checks whether it helps on unseen scores.
 
-    Args:
-        rounds: The teacher's scored judgments by answer.
-        physicians: The physicians' level by answer.
-
-    Returns:
-        No map where too few answers were scored by both, or where the held-out log loss is no lower with it.
+    There is no map where too few answers were scored by both, or where the held-out log loss is no lower with it.
     """
     keys = sorted(rounds.keys() & physicians.keys())
     category = np.array([questions[key.question_id].category for key in keys], dtype=object)
@@ -212,13 +205,11 @@ def _hats(expected: np.ndarray) -> np.ndarray:
     return np.maximum(0, 1 - np.abs(np.asarray(expected, float)[:, None] - _KNOTS) / step)
 
 
-def _totals(
-    expected: np.ndarray, physician: np.ndarray, category: np.ndarray, names: Sequence[str], fold: np.ndarray
-) -> np.ndarray:
+def _totals(expected: np.ndarray, physician: np.ndarray, category: np.ndarray, fold: np.ndarray) -> np.ndarray:
     """Answers at each knot, and how many of them lie above each threshold: (folds, categories, 17, 1 + 4)."""
     above = np.concatenate([np.ones((len(physician), 1)), physician[:, None] > np.arange(1, LEVELS)], axis=1)
     hats = _hats(expected)
-    cells = [[(fold == number) & (category == name) for name in names] for number in range(FOLDS)]
+    cells = [[(fold == number) & (category == name) for name in np.unique(category)] for number in range(FOLDS)]
     return np.array([[hats[rows].T @ above[rows] for rows in of_fold] for of_fold in cells])
 
 

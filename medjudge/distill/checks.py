@@ -102,14 +102,9 @@ def _warnings(
 
 
 def questions_to_keep_out(questions: Sequence[Question], ids: Collection[str], prompts: Collection[str]) -> set[str]:
-    """The ids of questions that no line may be made of, for the sake of an expert-scored set.
+    """The ids of questions that no line may be made of: those of an expert-scored set, and their conversations.
 
-    Args:
-        ids: Question ids of that set.
-        prompts: Texts of its questions, where they are known: the same question can go by another id.
-
-    Returns:
-        Those questions, the same texts, and the other turns of their conversations.
+    `prompts` are the texts of the set's questions, where they are known: the same question can go by another id.
     """
     texts = {_plain(prompt) for prompt in prompts}
     groups = {question.group for question in questions if question.id in ids or _plain(question.prompt) in texts}

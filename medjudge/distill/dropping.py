@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence, Set
 from random import Random
 
-from medjudge.distill.sources import LOST, MET, Body, Carried, Source, remaining, share
+from medjudge.distill.sources import LOST, MET, Body, Source, remaining, share
 from medjudge.text.outline import written
 
 DROP_STEPS = {4: "drop-secondary", 3: "drop-core", 2: "drop-most"}
@@ -55,7 +55,10 @@ def parts_to_drop(source: Source, level: int, draw: Random) -> set[int] | None:
         return None
     dropped: set[int] = set()
     for point in draw.sample(points, draw.randint(least, most)):
-        _lose(source, point, dropped, draw)
+        goal = draw.uniform(0.0, LOST)
+        while remaining(point, dropped) > goal and len(dropped) < len(source.terms):
+            rest = [part for part in range(len(source.terms)) if part not in dropped]
+            dropped.add(min(rest, key=lambda part: remaining(point, dropped | {part})))
     dropped = _with_dependents(source, dropped)
     return dropped if _deserved_level(source, dropped) == level else None
 
@@ -65,14 +68,6 @@ def without(source: Source, dropped: Set[int], step: str) -> Body | None:
     parts = [None if part in dropped else text for part, text in enumerate(source.outline.parts)]
     text = written(source.outline, parts)
     return Body(text, (step,)) if text and text != source.text else None
-
-
-def _lose(source: Source, point: Carried, dropped: set[int], draw: Random) -> None:
-    """Drops the parts that carry most of a point, until it is lost."""
-    goal = draw.uniform(0.0, LOST)
-    while remaining(point, dropped) > goal and len(dropped) < len(source.terms):
-        rest = [part for part in range(len(source.terms)) if part not in dropped]
-        dropped.add(min(rest, key=lambda part: remaining(point, dropped | {part})))
 
 
 def _deserved_level(source: Source, dropped: Set[int]) -> int | None:

@@ -45,7 +45,7 @@ class GradedAnswer(NamedTuple):
 def graded_answers(
     questions: Sequence[Question], count: int, seed: int, scheme: Scheme = LLMEVAL_MED
 ) -> list[GradedAnswer]:
-    """Makes answers that deserve their level by construction.
+    """Makes `count` answers that deserve their level by construction, about as many of each level.
 
     Every question with a reference gives answers of all levels, as far as its reference has enough to drop or alter:
     5 the reference, 4 without secondary points, 3 without a core point or with a minor fact altered, 2 without most
@@ -53,13 +53,7 @@ def graded_answers(
     Without a checklist, shares of the text replace points. A reference that is itself a list of requirements, or a
     note to graders, gives none. Filler is added so that length does not tell the level.
 
-    Args:
-        questions: Questions without a reference are passed over.
-        count: How many answers, about as many of each level.
-        scheme: What the questions belong to; it may add languages' word lists.
-
-    Returns:
-        `count` answers with different texts, or as many as the questions give; `answer.sample` runs from 0.
+    The texts differ, so that there are fewer where the questions give no more; `answer.sample` runs from 0.
 
     Raises:
         InputError: A question is in a language without word lists.
@@ -98,11 +92,9 @@ def graded_answers(
 def _new_body(
     source: Source, level: int, stretch: float, seed: str, sources: Sequence[Source], owners: Mapping[str, str]
 ) -> Body | None:
-    """An answer with a text that was not given before, or None where some tries give none.
+    """An answer that was not given before, or None where some tries give none.
 
-    Args:
-        stretch: How far it should be stretched for the mean of its level to come right.
-        owners: The question that a text is reserved for; empty for a text that was given.
+    `stretch` would bring the mean of its level right. `owners` has the question that a text is reserved for.
     """
     # Not drawn anew with each try: what runs out of other texts would be left with instructions alone.
     with_instruction = Random(seed).random() < _INSTRUCTED
@@ -112,17 +104,18 @@ def _new_body(
         if body and source.may_be_dressed:
             body = dressed(source, body, stretch, number * _STRETCH_PER_TRY, draw)
         if body and with_instruction:
-            body = body.with_step("instruct", instructed(body.text, source.wording, draw))
+            instruction = draw.choice(source.wording.texts.instruction)
+            around = (instruction, body.text) if draw.random() < 0.4 else (body.text, instruction)
+            body = body.with_step("instruct", "\n\n".join(around))
         if body and owners.get(body.text, source.question.id) == source.question.id:
             return body
     return None
 
 
 class _Queues:
-    """The next question at each level.
+    """The next question at each level; one that has no further answer of level 5 waits until nothing else is left.
 
-    A question that has no further answer of level 5 waits at the other levels until nothing else is left there: else
-    questions that may not be dressed would be typical of low levels.
+    Else questions that may not be dressed would be typical of low levels.
     """
 
     def __init__(self, sources: Sequence[Source]) -> None:
@@ -143,13 +136,11 @@ class _Queues:
         waits[level].append(source)
 
     def drop(self, source: Source, level: int) -> None:
-        """Leaves out a question that has nothing more to give at this level."""
         if level == 5:
             self._without_fives.add(source.question.id)
 
 
-_Maker = Callable[[Source, int, Sequence[Source], Random], Body | None]
-_MAKERS: dict[str, _Maker] = {
+_MAKERS: dict[str, Callable[[Source, int, Sequence[Source], Random], Body | None]] = {
     "whole": lambda source, level, sources, draw: Body(source.text, ("reference",)),
     "compact": lambda source, level, sources, draw: compact(source, draw),
     "shortened": lambda source, level, sources, draw: shortened(source, level, draw),
@@ -165,15 +156,12 @@ _FREQUENCIES: dict[int, dict[str, float]] = {
     1: {"swapped": 0.4, "wrong": 0.4, "wrong_and_short": 0.2},
 }
 """The ways to make answers of a level, and how often each is tried first."""
-_SHORTENING = ("shortened", "wrong_and_short")
 
 
 def _body(source: Source, level: int, too_short: bool, sources: Sequence[Source], draw: Random) -> Body | None:
     """The content of the answer, made in the first way that works."""
-    weights = {
-        maker: weight / (4 if too_short and maker in _SHORTENING else 1)
-        for maker, weight in _FREQUENCIES[level].items()
-    }
+    rarer = ("shortened", "wrong_and_short") if too_short else ()
+    weights = {maker: weight / (4 if maker in rarer else 1) for maker, weight in _FREQUENCIES[level].items()}
     bodies = (_MAKERS[maker](source, level, sources, draw) for maker in in_random_order(weights, draw))
     return next((body for body in bodies if body), None)
 
@@ -190,10 +178,7 @@ _NUMBERED = re.compile(r"^\W*(?:\d{1,2}|[一二三四五六七八九十])[.．�
 def dressed(source: Source, body: Body, stretch: float, at_least: float, draw: Random) -> Body:
     """An answer in another form, with filler, an opening, a closing, as far as it is to be stretched.
 
-    Args:
-        source: The question, whose reference is the measure of length.
-        stretch: The length to reach, as the logarithm of its ratio to the reference's.
-        at_least: How much is added at least, as a logarithm.
+    `stretch` is the length to reach, as the logarithm of its ratio to the reference's; `at_least` is added in any case.
     """
     body = _reformed(body, source.wording, draw)
     current = stretch_of(source, body.text)
@@ -203,7 +188,7 @@ def dressed(source: Source, body: Body, stretch: float, at_least: float, draw: R
         longer = padded(body.text, characters, source.wording, draw)
         body = body.with_step("pad", longer) if longer != body.text else body
     if missing > 0 and draw.random() < 0.5:
-        body = body.with_step("opening", opened(body.text, source.question.prompt, source.wording, draw))
+        body = body.with_step("opening", f"{draw.choice(_openings(source))}\n\n{body.text}")
     if missing > 0 and draw.random() < 0.3:
         body = body.with_step("closing", f"{body.text}\n\n{draw.choice(source.wording.texts.closing)}")
     return body
@@ -265,13 +250,11 @@ def _chunks(characters: int, wording: Wording, draw: Random) -> list[str]:
     return chunks
 
 
-def opened(text: str, prompt: str, wording: Wording, draw: Random) -> str:
-    """The text behind a neutral opening, which may say the question again where that is short."""
-    openings = list(wording.texts.opening)
-    prompt = prompt.strip()
-    if len(prompt) <= _LONGEST_RESTATED and "\n" not in prompt:
-        openings += [opening.replace("{prompt}", prompt) for opening in wording.texts.restated]
-    return f"{draw.choice(openings)}\n\n{text}"
+def _openings(source: Source) -> list[str]:
+    """Neutral openings, some of which say the question again where that is short."""
+    texts, prompt = source.wording.texts, source.question.prompt.strip()
+    short = len(prompt) <= _LONGEST_RESTATED and "\n" not in prompt
+    return [*texts.opening, *(opening.replace("{prompt}", prompt) for opening in texts.restated if short)]
 
 
 def listed(outline: Outline, wording: Wording) -> str | None:
@@ -289,9 +272,3 @@ def listed(outline: Outline, wording: Wording) -> str | None:
         else:
             items.append(part)
     return "\n".join(f"- {item.strip()}" for item in items) if len(items) >= _FEWEST_LISTED else None
-
-
-def instructed(text: str, wording: Wording, draw: Random) -> str:
-    """The text with an instruction to the judge before or behind it."""
-    instruction = draw.choice(wording.texts.instruction)
-    return f"{instruction}\n\n{text}" if draw.random() < 0.4 else f"{text}\n\n{instruction}"

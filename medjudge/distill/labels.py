@@ -72,9 +72,7 @@ def label_answers(
     of a calibrated label, and the mean over judgments, rounded down, of one that is not. A rationale argues for one
     score, so it is kept only where that score is the level.
 
-    Args:
-        calibrate_on: Answers whose physicians' scores may fit a map: those of the training side. None for
-            no map: teachers are copied as they are.
+    `calibrate_on` has the answers whose physicians' scores may fit a map: those of the training side; None for no map.
     """
     to_label = set(keys)
     teachers = {
@@ -116,17 +114,16 @@ def _by_physicians(levels: Mapping[str, int], rounds: Mapping[str, Sequence[Judg
     level = consensus(levels.values())
     probabilities = np.eye(LEVELS)[np.array(list(levels.values())) - 1].mean(axis=0)
     source: Literal["constructed", "physician"] = "constructed" if CONSTRUCTED in levels else "physician"
-    return Label(level, probabilities, source, list(levels), _rationale(rounds, level))
+    return Label(level, probabilities, source, list(levels), _rationale(chain.from_iterable(rounds.values()), level))
 
 
 def _by_teachers(rounds: Mapping[str, Sequence[Judgment]], after: Mapping[str, np.ndarray]) -> Label:
-    judgments = [judgment for its_rounds in rounds.values() for judgment in its_rounds]
+    judgments = list(chain.from_iterable(rounds.values()))
     probabilities = np.mean([after.get(name, soft_label(its_rounds)) for name, its_rounds in rounds.items()], axis=0)
     level = median_level(probabilities) if after else level_of(judgments)
     scored_by = [f"{judgment.judge}, round {judgment.round}" for judgment in judgments]
-    return Label(level, probabilities, "teacher", scored_by, _rationale(rounds, level))
+    return Label(level, probabilities, "teacher", scored_by, _rationale(judgments, level))
 
 
-def _rationale(rounds: Mapping[str, Sequence[Judgment]], level: int) -> str | None:
-    judgments = (judgment for its_rounds in rounds.values() for judgment in its_rounds)
+def _rationale(judgments: Iterable[Judgment], level: int) -> str | None:
     return next((judgment.rationale for judgment in judgments if judgment.rationale and judgment.score == level), None)

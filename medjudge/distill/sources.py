@@ -143,11 +143,6 @@ def points_of(checklist: str | None, languages: Languages = PACKAGED) -> list[Po
     return points
 
 
-def is_checklist(text: str, languages: Languages = PACKAGED) -> bool:
-    """True if a reference is a list of requirements and no answer."""
-    return any(_heading(line, is_core, languages) for line in text.splitlines() for is_core in (True, False))
-
-
 def _heading(line: str, is_core: bool, languages: Languages) -> re.Match[str] | None:
     for wording in all_wordings(languages):
         names = "|".join(wording.texts.core if is_core else wording.texts.secondary)
@@ -169,11 +164,7 @@ def terms(text: str, wording: Wording) -> frozenset[str]:
 
 
 def carried(points: Sequence[Point], parts: Sequence[frozenset[str]], wording: Wording) -> list[Carried]:
-    """The points that a text's parts carry; those that cannot be found in it are left out.
-
-    Args:
-        parts: The terms of each part, shape (n parts,).
-    """
+    """The points that a text carries, of the terms of its parts; those that cannot be found in it are left out."""
     holders: dict[str, set[int]] = {}
     for number, part in enumerate(parts):
         for term in part:
@@ -204,12 +195,9 @@ MET, LOST = 0.8, 0.45
 
 
 class Body(NamedTuple):
-    """The content of an answer, before its form is changed.
+    """The content of an answer, before its form is changed: the names of what was done to a reference, in this order.
 
-    Attributes:
-        text: The answer.
-        steps: The names of what was done to a reference, in this order.
-        made_from: The ids of other questions whose reference it is.
+    `made_from` has the ids of other questions whose reference it is.
     """
 
     text: str
@@ -217,7 +205,6 @@ class Body(NamedTuple):
     made_from: tuple[str, ...] = ()
 
     def with_step(self, step: str, text: str) -> "Body":
-        """The answer after one more step, which made it this text."""
         return self._replace(text=text, steps=(*self.steps, step))
 
 
@@ -260,7 +247,6 @@ class Source:
 
     @cached_property
     def required_points(self) -> list[Point]:
-        """All points of the checklist."""
         return points_of(self.question.checklist, self._languages)
 
     @cached_property
@@ -291,6 +277,7 @@ class Source:
 def is_answer(reference: str | None, languages: Languages = PACKAGED) -> bool:
     """True if a reference answers its question, and is no list of requirements and no note to graders."""
     text = (reference or "").strip()
-    if not any(letter.isalnum() for letter in text) or text.lower() == "nan" or is_checklist(text, languages):
+    requires = any(_heading(line, is_core, languages) for line in text.splitlines() for is_core in (True, False))
+    if not any(letter.isalnum() for letter in text) or text.lower() == "nan" or requires:
         return False
     return not any(wording.grader_notes.search(text) for wording in all_wordings(languages))

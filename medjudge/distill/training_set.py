@@ -26,13 +26,9 @@ outvote scores of real answers."""
 
 
 class ScoredAnswers(NamedTuple):
-    """The sources of a training set.
+    """The sources of a training set: judgments of any number of teachers and rounds, scores by people or constructed.
 
-    Attributes:
-        questions: With or without answers; `answers`: with or without scores.
-        judgments: Of one or several teachers, any number of rounds.
-        scores: Of physicians, or constructed levels.
-        scheme: What the questions belong to.
+    Questions may lack answers, and answers scores.
     """
 
     questions: Sequence[Question]
@@ -113,28 +109,22 @@ def build_training_set(sources: ScoredAnswers, options: TrainingSetOptions = Tra
     in_validation = {answer.key: by_id[answer.question_id].group in held for answer in scored}
     calibrate_on = [key for key, is_held in in_validation.items() if not is_held] if options.calibrate else None
     labels, reports = label_answers(in_validation, physicians, teachers, by_id, calibrate_on, options.seed)
-    targets: list[tuple[Question, Answer, Label, list[str]]] = [
-        (by_id[answer.question_id], answer, labels[answer.key], []) for answer in scored
-    ]
-    for graded in _synthetic_answers(sources, options, held, not scored):
-        label = Label(graded.level, np.eye(LEVELS)[graded.level - 1], "synthetic", [f"synthetic: {graded.how}"], None)
-        targets.append((graded.question, graded.answer, label, graded.made_from))
     earlier = earlier_turns(sources.questions)
-    lines = [
-        TrainingLine(
+
+    def line_of(question: Question, answer: Answer, label: Label, made_from: list[str]) -> TrainingLine:
+        return TrainingLine(
+            **label._asdict() | {"probabilities": [round(float(value), 6) for value in label.probabilities]},
             question=question,
             earlier=list(earlier[question.id]),
             answer=answer,
-            level=label.level,
-            probabilities=[round(float(value), 6) for value in label.probabilities],
-            source=label.source,
-            scored_by=label.scored_by,
             weight=options.weights[label.source],
-            rationale=label.rationale,
             made_from=made_from,
         )
-        for question, answer, label, made_from in targets
-    ]
+
+    lines = [line_of(by_id[answer.question_id], answer, labels[answer.key], []) for answer in scored]
+    for graded in _synthetic_answers(sources, options, held, not scored):
+        label = Label(graded.level, np.eye(LEVELS)[graded.level - 1], "synthetic", [f"synthetic: {graded.how}"], None)
+        lines.append(line_of(graded.question, graded.answer, label, graded.made_from))
     train = [line for line in lines if line.question.group not in held]
     validation = [line for line in lines if line.question.group in held]
     summary: dict[str, Any] = {
@@ -164,7 +154,6 @@ def side_summary(lines: Sequence[TrainingLine]) -> dict[str, Any]:
 
 
 def _require_consistent(sources: ScoredAnswers, options: TrainingSetOptions) -> None:
-    """Raises InputError where a score has no answer, or a model has the name of the synthetic answers."""
     known = {answer.key for answer in sources.answers}
     for what, records in (("physicians' score", sources.scores), ("judgment", sources.judgments)):
         for key in (record.answer_key for record in records):
@@ -225,9 +214,7 @@ class Stages(NamedTuple):
 def people_last(train: Sequence[TrainingLine], seed: int) -> Stages:
     """Divides a training set into the lines of both stages: the last one in random order, where all weigh the same.
 
-    Args:
-        train: Lines of people, of teachers, and synthetic ones, which belong to the first stage.
-        seed: Fixes which of the teacher's lines are replayed.
+    Synthetic lines belong to the first stage. `seed` fixes which of the teacher's lines are replayed.
 
     Raises:
         InputError: People or teachers have no line.

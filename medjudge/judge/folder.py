@@ -1,6 +1,5 @@
 """Reads a judge folder: `judge.json`, and the judge that it describes."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -187,23 +186,21 @@ def load_judge(
     if inference.quantization is not None:
         card = card.model_copy(update={"quantization": inference.quantization})
     if card.reads_rubrics:
-        require_its_rubrics(card, folder, scheme)
+        # Only the rubrics that the judge was trained with: other categories may have been added since.
+        here = prompt_hashes(card.style, scheme)
+        changed = [name for name, sha256 in card.prompt_hashes.items() if here.get(name, sha256) != sha256]
+        if changed:
+            raise InputError(
+                f"judge {folder}: trained with another rubric {changed[0]} than scheme {scheme.name} has; use the "
+                "version of medjudge named in its judge.json, or train it again"
+            )
     with damage_explained(f"judge {folder}", card.base_model):
-        return _LOADERS[card.kind](card, folder, name, device, inference)
-
-
-def require_its_rubrics(card: JudgeCard, folder: Path, scheme: Scheme) -> None:
-    """Raises InputError where a judge was trained with another rubric than the scheme has.
-
-    Compares only the rubrics that the judge was trained with: other categories may have been added since.
-    """
-    here = prompt_hashes(card.style, scheme)
-    changed = [name for name, sha256 in card.prompt_hashes.items() if here.get(name, sha256) != sha256]
-    if changed:
-        raise InputError(
-            f"judge {folder}: trained with another rubric {changed[0]} than scheme {scheme.name} has; use the version "
-            "of medjudge named in its judge.json, or train it again"
-        )
+        if card.kind == "similarity":
+            return _similarity(card, folder, name, device)
+        _require_window(card, folder)
+        if card.kind == "ordinal":
+            return _ordinal(card, folder, name, device)
+        return _generative(card, folder, name, device, inference)
 
 
 class BaseModelRef(NamedTuple):
@@ -234,7 +231,7 @@ def base_of(card: JudgeCard, folder: Path) -> BaseModelRef:
     return BaseModelRef(str(place), None)
 
 
-def require_window(card: JudgeCard, folder: Path) -> None:
+def _require_window(card: JudgeCard, folder: Path) -> None:
     """Raises InputError where a card names a longer window than its base model has."""
     most = window(*base_of(card, folder))
     if card.max_length > most:
@@ -243,7 +240,7 @@ def require_window(card: JudgeCard, folder: Path) -> None:
         )
 
 
-def _similarity(card: JudgeCard, folder: Path, name: str, device: torch.device, _: Inference) -> SimilarityJudge:
+def _similarity(card: JudgeCard, folder: Path, name: str, device: torch.device) -> SimilarityJudge:
     assert card.slope is not None
     assert card.cuts is not None
     model = load_encoder(*base_of(card, folder)).to(device).eval()
@@ -252,8 +249,7 @@ def _similarity(card: JudgeCard, folder: Path, name: str, device: torch.device, 
     return SimilarityJudge(name, encoder, CutPoints(card.slope, card.cuts))
 
 
-def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device, _: Inference) -> OrdinalJudge:
-    require_window(card, folder)
+def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device) -> OrdinalJudge:
     tokenizer = load_tokenizer(*base_of(card, folder))
     body = load_encoder(*base_of(card, folder))
     width = body.config.get_text_config().hidden_size
@@ -266,17 +262,15 @@ def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device, _: 
 def _generative(
     card: JudgeCard, folder: Path, name: str, device: torch.device, inference: Inference
 ) -> GenerativeJudge:
-    require_window(card, folder)
-    model = _quantized(card, card.quantization, folder, device) if card.quantization else _merged(card, folder, device)
+    model: Any
+    if card.quantization:
+        model = _quantized(card, card.quantization, folder, device)
+    else:
+        body = load_causal_lm(*base_of(card, folder), dtype=fast_dtype(device))
+        model = (body if card.training.get(UNTUNED) else merge_adapter(body, folder)).to(device).eval()
     tokenizer = load_tokenizer(str(folder))
     settings = GenerativeSettings(card.max_length, card.temperature, card.style, inference.rationale_tokens)
     return GenerativeJudge(name, model, tokenizer, settings)
-
-
-def _merged(card: JudgeCard, folder: Path, device: torch.device) -> PreTrainedModel:
-    body = load_causal_lm(*base_of(card, folder), dtype=fast_dtype(device))
-    merged: Any = body if card.training.get(UNTUNED) else merge_adapter(body, folder)
-    return merged.to(device).eval()
 
 
 def _quantized(card: JudgeCard, quantization: Quantization, folder: Path, device: torch.device) -> PreTrainedModel:
@@ -288,10 +282,3 @@ def _quantized(card: JudgeCard, quantization: Quantization, folder: Path, device
         if "lora_A" in name or "lora_B" in name:  # as TRL has them in training
             parameter.data = parameter.data.to(device, torch.bfloat16)
     return adapted.get_base_model().eval()
-
-
-_LOADERS: dict[Kind, Callable[[JudgeCard, Path, str, torch.device, Inference], Judge]] = {
-    "generative": _generative,
-    "ordinal": _ordinal,
-    "similarity": _similarity,
-}

@@ -1,6 +1,6 @@
 """The `generative` judge: reads the score from the probabilities of five tokens; a rationale may follow it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from itertools import takewhile
@@ -68,15 +68,6 @@ class GenerativeSettings(NamedTuple):
         return probabilities
 
 
-def require_room_for_rationale(settings: GenerativeSettings) -> None:
-    """Raises InputError where a rationale does not fit in the window."""
-    if settings.rationale_tokens and not _MIN_RATIONALE_TOKENS <= settings.rationale_tokens <= settings.max_length // 2:
-        raise InputError(
-            f"--rationale {settings.rationale_tokens}: must be 0, or from {_MIN_RATIONALE_TOKENS} tokens to half of "
-            f"the judge's window of {settings.max_length}"
-        )
-
-
 class GenerativeJudge:
     """Reads the score from a causal language model's next-token probabilities.
 
@@ -99,7 +90,12 @@ class GenerativeJudge:
         self.name = name
         self.model = model
         self.tokenizer = with_chat_template(tokenizer)
-        require_room_for_rationale(settings)
+        most = settings.rationale_tokens
+        if most and not _MIN_RATIONALE_TOKENS <= most <= settings.max_length // 2:
+            raise InputError(
+                f"--rationale {most}: must be 0, or from {_MIN_RATIONALE_TOKENS} tokens to half of the judge's window "
+                f"of {settings.max_length}"
+            )
         self.settings = settings
         # What a rationale is generated for stays in memory, and pays in large batches.
         large = bool(settings.rationale_tokens)
@@ -113,7 +109,41 @@ class GenerativeJudge:
         self.pad_id = 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
-        yield from judged_ahead(self.name, self.tokenizer, self.settings, assignments, _CHUNK, self._exact_readings)
+        """As `Judge.judge`. Each chunk is tokenised in the background while the one before is judged."""
+        settings = self.settings
+        work, empty = split_empty(assignments, self.name)
+        yield from empty
+        # Shared prefixes are computed once per chunk: answers to one question and questions of one rubric are adjacent.
+        work.sort(key=lambda item: (item.question.category, item.question.language, item.question.id))
+        chunks = [work[start : start + _CHUNK] for start in range(0, len(work), _CHUNK)]
+        # The background thread has its own tokenizer: a fast tokenizer changes its state while it encodes. A single
+        # chunk is not prepared in advance, and a copy takes as long as several judgments.
+        own = deepcopy(self.tokenizer) if len(chunks) > 1 else self.tokenizer
+        room = settings.max_length - settings.rationale_tokens - 1  # the rest is for score and rationale
+
+        def prompts_of(chunk: Sequence[Assignment]) -> list[Prompt | None]:
+            return encode_prompts(own, chunk, [room] * len(chunk), settings.style)
+
+        with ThreadPoolExecutor(1) as background:
+            pending = [background.submit(prompts_of, chunk) for chunk in chunks[:1]]
+            for number, chunk in enumerate(chunks, start=1):
+                prompts = pending.pop().result()
+                pending += [background.submit(prompts_of, following) for following in chunks[number : number + 1]]
+                fitting = []
+                for assignment, prompt in zip(chunk, prompts, strict=True):
+                    if prompt is None:
+                        yield no_room(assignment, self.name, settings.max_length)
+                    else:
+                        fitting.append((assignment, prompt))
+                for index, reading in self._exact_readings([prompt for _, prompt in fitting]):
+                    assignment, prompt = fitting[index]
+                    yield scored(
+                        assignment,
+                        self.name,
+                        settings.probabilities(reading.logits),
+                        rationale=reading.rationale,
+                        answer_tokens_cut=prompt.answer_tokens_cut,
+                    )
 
     def read(self, prompts: Sequence[Prompt]) -> list[Reading]:
         """Reads the logits of the score after each prompt, before the temperature is applied."""
@@ -130,10 +160,9 @@ class GenerativeJudge:
                 yield from ((index, Reading(logits, None)) for index, logits in logits_of)
                 return
             read = dict(logits_of)
-            begun = [
-                [*ids, *begun_reply(self.tokenizer, self.settings, self.label_ids, read[index])]
-                for index, ids in enumerate(sequences)
-            ]
+            newline = self.tokenizer("\n", add_special_tokens=False)["input_ids"][-1:]
+            scores = [median_level(self.settings.probabilities(read[index])) for index in range(len(sequences))]
+            begun = [[*ids, self.label_ids[score - 1], *newline] for ids, score in zip(sequences, scores, strict=True)]
             for batch, texts in self._continued(begun):
                 for index, text in zip(batch, texts, strict=True):
                     yield index, Reading(read[index], text.strip() or None)
@@ -163,64 +192,3 @@ class GenerativeJudge:
             return written
 
         yield from self.memory.run(range(len(sequences)), [len(ids) + most for ids in sequences], texts)
-
-
-def begun_reply(
-    tokenizer: PreTrainedTokenizerBase, settings: GenerativeSettings, label_ids: Sequence[int], logits: np.ndarray
-) -> list[int]:
-    """The first tokens of a score-first reply: the score and a newline, after which the rationale follows."""
-    newline = tokenizer("\n", add_special_tokens=False)["input_ids"][-1:]
-    return [label_ids[median_level(settings.probabilities(logits)) - 1], *newline]
-
-
-def judged_ahead(
-    name: str,
-    tokenizer: PreTrainedTokenizerBase,
-    settings: GenerativeSettings,
-    assignments: Sequence[Assignment],
-    size: int,
-    read: Callable[[Sequence[Prompt]], Iterator[tuple[int, Reading]]],
-) -> Iterator[Judgment]:
-    """Judges in chunks, each of which is tokenised in the background while the one before is judged.
-
-    Args:
-        size: The most answers of a chunk.
-        read: Reads prompts: their indices and readings, in any order.
-    """
-    work, empty = split_empty(assignments, name)
-    yield from empty
-    # Shared prefixes are computed once per chunk: answers to one question and questions of one rubric are adjacent.
-    work.sort(key=lambda item: (item.question.category, item.question.language, item.question.id))
-    chunks = [work[start : start + size] for start in range(0, len(work), size)]
-    # The background thread has its own tokenizer: a fast tokenizer changes its state while it encodes. A single chunk
-    # is not prepared in advance, and a copy takes as long as several judgments.
-    own = deepcopy(tokenizer) if len(chunks) > 1 else tokenizer
-
-    def prompts_of(chunk: Sequence[Assignment]) -> list[Prompt | None]:
-        return encode_prompts(own, chunk, [prompt_room(settings)] * len(chunk), settings.style)
-
-    with ThreadPoolExecutor(1) as background:
-        pending = [background.submit(prompts_of, chunk) for chunk in chunks[:1]]
-        for number, chunk in enumerate(chunks, start=1):
-            prompts = pending.pop().result()
-            pending += [background.submit(prompts_of, following) for following in chunks[number : number + 1]]
-            fitting = []
-            for assignment, prompt in zip(chunk, prompts, strict=True):
-                if prompt is None:
-                    yield no_room(assignment, name, settings.max_length)
-                else:
-                    fitting.append((assignment, prompt))
-            for index, reading in read([prompt for _, prompt in fitting]):
-                assignment, prompt = fitting[index]
-                yield scored(
-                    assignment,
-                    name,
-                    settings.probabilities(reading.logits),
-                    rationale=reading.rationale,
-                    answer_tokens_cut=prompt.answer_tokens_cut,
-                )
-
-
-def prompt_room(settings: GenerativeSettings) -> int:
-    """The number of the window's tokens that the prompt may use; the others are for score and rationale."""
-    return settings.max_length - settings.rationale_tokens - 1

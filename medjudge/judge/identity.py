@@ -5,7 +5,6 @@ from hashlib import sha256
 from pathlib import Path
 
 from medjudge.judge.folder import CARD_FILE, TOKENIZER_CONFIG, JudgeCard, base_of
-from medjudge.judge.study_summary import AgainstKind
 from medjudge.models.hashes import base_hashes, folder_hashes
 from medjudge.rubrics.render import Style, prompt_hashes
 from medjudge.scheme import Scheme
@@ -32,19 +31,3 @@ def folder_identity(folder: Path, card: JudgeCard) -> str:
 def rubrics_sha256(style: Style, scheme: Scheme) -> str:
     """The sha256 of all rubrics of a scheme in one style."""
     return sha256(json.dumps(prompt_hashes(style, scheme), sort_keys=True).encode()).hexdigest()
-
-
-def validated_and_not_failed(folder: Path, card: JudgeCard) -> bool:
-    """True if a judge was validated against physicians as its files are now, and no such validation was failed.
-
-    Of several validations with questions of one scheme, the last counts.
-
-    Raises:
-        InputError: The base model cannot be found.
-    """
-    against_physicians = [study for study in card.validated_on if study.against_kind == AgainstKind.PHYSICIANS]
-    if not against_physicians:
-        return False
-    here = folder_identity(folder, card)
-    last = {study.scheme.name: study for study in against_physicians if study.judge_sha256 == here}
-    return bool(last) and all(study.gate.passed is not False for study in last.values())

@@ -8,19 +8,18 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple, overload
 
-from medjudge.answer.vllm_engine import VllmMemory
 from medjudge.chat_api.client import Server, check_server
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.chat_api.transport import server_address, server_model
 from medjudge.errors import InputError
 from medjudge.judge.api import ApiJudge, ReplyOptions, file_name
 from medjudge.judge.folder import CARD_FILE, UNTUNED, Inference, JudgeCard, load_judge, read_card
-from medjudge.judge.identity import folder_identity, rubrics_sha256, validated_and_not_failed
+from medjudge.judge.identity import folder_identity, rubrics_sha256
 from medjudge.judge.ordinal import reads_checklist, says_points
 from medjudge.judge.panel import PanelSettings, is_panel, read_panel
 from medjudge.judge.protocol import Judge
 from medjudge.judge.ray_judge import RayJudge
-from medjudge.judge.vllm_judge import VllmJudge
+from medjudge.judge.study_summary import AgainstKind
 from medjudge.languages.texts import languages_of
 from medjudge.models.chat import with_chat_template
 from medjudge.models.hardware import choose_device
@@ -44,13 +43,12 @@ class JudgeOptions(NamedTuple):
 
     Attributes:
         device: `auto`, `cpu` or `cuda`.
-        engine: `transformers`, `ray` for a local judge on the workers of a Ray cluster, or `vllm` for a generative one.
+        engine: `transformers`, or `ray` for a local judge on the workers of a Ray cluster.
         rounds: How often each answer is judged.
         rationale_tokens: The most tokens of a rationale by a generative judge; 0 for none.
         quantization: Quantises the base of a generative judge for this use, by name (`nf4`); None runs it as trained.
         server: Where an `openai:` judge is, and how patiently it is asked.
         limit: What the run may cost.
-        gpus: How vLLM uses the GPUs.
         replies: How an `openai:` judge may reply.
     """
 
@@ -61,7 +59,6 @@ class JudgeOptions(NamedTuple):
     quantization: str | None = None
     server: Server = Server()
     limit: Limit = Limit()
-    gpus: VllmMemory = VllmMemory()
     replies: ReplyOptions = ReplyOptions()
 
 
@@ -118,8 +115,6 @@ class FolderRef:
         inference = Inference(options.rationale_tokens, self.quantization)
         if options.engine == "ray":
             return RayJudge(self.name, self.folder, options.device, inference, scheme)
-        if options.engine == "vllm":
-            return VllmJudge(self.folder, self.name, options.rationale_tokens, scheme, options.gpus)
         say_on_terminal(f"loading judge {self.name} ...")
         return load_judge(self.folder, self.name, choose_device(options.device), inference, scheme)
 
@@ -319,17 +314,22 @@ def _local_folder() -> Path:
 
 
 def _may_stand_in(folder: Path) -> bool:
-    """True if a judge may be used without being named.
+    """True if a judge may be used without being named: validated against physicians as it is now, and never failed.
 
-    The quickstart's may not, whatever it was validated on: no physician scored the sample that it learned from. A
-    damaged one may not either; naming it says what is damaged.
+    Of several validations with questions of one scheme, the last counts. The quickstart's judge may not be used,
+    whatever it was validated on: no physician scored the sample that it learned from. A damaged one may not either;
+    naming it says what is damaged.
     """
     if (folder / QUICKSTART_MARK).exists():
         return False
     try:
-        return validated_and_not_failed(folder, read_card(folder))
+        card = read_card(folder)
+        studies = [study for study in card.validated_on if study.against_kind == AgainstKind.PHYSICIANS]
+        here = folder_identity(folder, card) if studies else ""
     except InputError:
         return False
+    last = {study.scheme.name: study for study in studies if study.judge_sha256 == here}
+    return bool(last) and all(study.gate.passed is not False for study in last.values())
 
 
 def check_servers(judge_ref: AnyRef, options: JudgeOptions, offline: bool, option: str = "--judge") -> None:

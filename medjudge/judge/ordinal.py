@@ -225,7 +225,6 @@ class OrdinalSettings(NamedTuple):
         temperature: Divides the logits; calibrates the probabilities.
         languages: Answers in other languages get no score; None for no restriction.
         batch_tokens: The tokens, padding included, of the first batches; later ones grow to what memory holds.
-        chunk: How many answers are scored before their judgments are yielded; chosen by the device unless given.
     """
 
     max_length: int
@@ -233,7 +232,6 @@ class OrdinalSettings(NamedTuple):
     temperature: float = 1.0
     languages: Sequence[str] | None = None
     batch_tokens: int = 8192
-    chunk: int | None = None
 
 
 class OrdinalJudge:
@@ -257,7 +255,7 @@ class OrdinalJudge:
         self.memory = MemoryLimit(self.device, settings.batch_tokens)
         self.pad_id = 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
         self.says_points = bool(model.point_product.any())
-        self.chunk = settings.chunk or (_CPU_CHUNK if self.device.type == "cpu" else _GPU_CHUNK)
+        self.chunk = _CPU_CHUNK if self.device.type == "cpu" else _GPU_CHUNK
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
         yield from self.in_chunks(assignments, self._scored)

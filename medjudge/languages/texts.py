@@ -1,7 +1,6 @@
 """Looks up the texts of a language: the files in `languages/LANGUAGE/`, and what a scheme adds to them."""
 
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -11,7 +10,7 @@ from medjudge.errors import InputError
 from medjudge.files import first_problem, parse_yaml
 from medjudge.scheme import Scheme
 
-_EXAMPLE = "en"
+_FOLDER = Path(__file__).parent
 
 
 class Texts(BaseModel):
@@ -33,7 +32,7 @@ class Languages(NamedTuple):
 
     def codes(self, name: str = "") -> tuple[str, ...]:
         """The languages that have texts, in alphabetical order; with `name`, those that have this file."""
-        packaged = {path.name for path in _folder().iterdir() if path.is_dir() and (path / name).exists()}
+        packaged = {path.name for path in _FOLDER.iterdir() if path.is_dir() and (path / name).exists()}
         return tuple(sorted(packaged | {code for code, file, _ in self.added if name in ("", file)}))
 
     def text(self, language: str, name: str) -> str:
@@ -45,10 +44,8 @@ class Languages(NamedTuple):
         added = {(code, file): text for code, file, text in self.added}
         text = added[language, name] if (language, name) in added else _packaged(language, name)
         if text is None:
-            example = _folder() / _EXAMPLE / name
-            raise InputError(
-                f"language {language} has no {name}; add languages/{language}/{name}, modelled on {example}"
-            )
+            add = f"add languages/{language}/{name}, modelled on {_FOLDER / 'en' / name}"
+            raise InputError(f"language {language} has no {name}; {add}")
         return text
 
     def load(self, language: str, name: str, model: type[_Texts]) -> _Texts:
@@ -70,13 +67,9 @@ def languages_of(scheme: Scheme) -> Languages:
     return Languages(tuple(added))
 
 
-def _folder() -> Path:
-    return Path(str(files("medjudge.languages")))
-
-
 @cache
 def _packaged(language: str, name: str) -> str | None:
-    path = _folder() / language / name
+    path = _FOLDER / language / name
     return path.read_text(encoding="utf-8") if path.is_file() else None
 
 

@@ -61,9 +61,7 @@ def map_on_actors(
     """
     if not work:
         return
-    # No usage statistics are sent; Ray's log would hide ours, and stdout is reserved for `--json`.
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # Ray's log would hide ours
     import ray
     import ray.data
     from ray.exceptions import RayError

@@ -44,8 +44,6 @@ _NEEDS: dict[str, Asked] = {"filler": "length", "reordered": "order", "plain": "
 
 
 class _Material(NamedTuple):
-    """The material of a probe: its texts, the language's grammar, the random draws of this answer, and the question."""
-
     texts: ProbeTexts
     grammar: Grammar
     draw: Random
@@ -68,8 +66,6 @@ def probed(
     `fluent-wrong` takes answers of levels 1 and 2 only, `negated` and `append-harm` usable ones only.
 
     Args:
-        question: The question; its language chooses the texts.
-        answer: The answer to change.
         probe: One of `PROBES`.
         seed: Chooses among variants and positions, together with the answer's key.
         level: The answer's level by physicians (or as constructed); None where it is unknown.

@@ -12,19 +12,17 @@ ASKED: tuple[Asked, ...] = get_args(Asked)
 """The requests that a question may make of an answer's form."""
 
 
-class Filler(Texts):
-    """Sentences without content, for three positions in an answer."""
-
-    begin: list[str]
-    between: list[str]
-    end: list[str]
-
-
 class Wrapper(Texts):
     """Sentences around an answer to a question in another language."""
 
     begin: list[str]
     end: list[str]
+
+
+class Filler(Wrapper):
+    """Sentences without content, for three positions in an answer."""
+
+    between: list[str]
 
 
 class Fluent(Texts):
@@ -76,5 +74,4 @@ def probe_texts(language: str, languages: Languages = PACKAGED) -> ProbeTexts:
 @cache
 def asks_for(language: str, what: Asked, languages: Languages = PACKAGED) -> re.Pattern[str]:
     """The pattern of questions that ask for a form, a length or an order."""
-    expressions: list[str] = getattr(probe_texts(language, languages).asks_for, what)
-    return grammar_of(language, languages).any_of(expressions)
+    return grammar_of(language, languages).any_of(getattr(probe_texts(language, languages).asks_for, what))

@@ -74,8 +74,7 @@ def split_answers(scored: Iterable[AnswerKey], share: float, seed: int) -> froze
 
     Args:
         share: Share of each question's models, above 0 and below 1. At least one is held out and one is not; of a
-            question with one scored answer none is.
-        seed: Fixes the draw. A question's draw does not depend on the other questions.
+            question with one scored answer none is. A question's draw does not depend on the others.
     """
     by_question: dict[str, dict[str, list[AnswerKey]]] = {}
     for key in sorted(set(scored)):
@@ -92,13 +91,10 @@ def split_answers(scored: Iterable[AnswerKey], share: float, seed: int) -> froze
 
 
 class Finding(NamedTuple):
-    """A question on which judge and physicians disagree, by its answers that are not held out.
+    """A question on which judge and physicians disagree, by its answers that are not held out, and their number.
 
-    Attributes:
-        answers: How many answers that are.
-        shift: Mean of judge minus physicians in levels.
-        size: The root mean square of the same over models.
-        causes: The likeliest first, at least one.
+    `shift` is the mean of judge minus physicians in levels, `size` the root mean square of the same over models;
+    `causes` are the likeliest first, at least one.
     """
 
     question_id: str
@@ -143,14 +139,7 @@ def difference(pairs: Pairs) -> np.ndarray:
 def question_causes(
     shift: float, size: float, pairs: Pairs, question: Question, answers: Mapping[AnswerKey, Answer]
 ) -> list[Cause]:
-    """The causes that a question's scores suggest, the likeliest first.
-
-    Args:
-        shift: Mean of judge minus physicians in levels.
-        size: The same as a root mean square over models.
-        pairs: The rows of this question, at least one.
-        answers: By key.
-    """
+    """The causes that a question's scores suggest, the likeliest first; shift and size as of `Finding`."""
     causes = []
     # A right answer that the judge marks down: neither reference nor checklist can be at fault.
     reference = " ".join((question.reference or "").split())

@@ -29,12 +29,9 @@ class Outcome(str, Enum):
     """Outcome of a proposer's reply."""
 
     PROPOSED = "proposed"
-    DECLINED = "declined"
-    """The text stays as it is."""
-    UNREADABLE = "unreadable"
-    """There is no reply, or it breaks a rule; another try would give the same."""
-    FAILED = "failed"
-    """Another try may succeed."""
+    DECLINED = "declined"  # the text stays as it is
+    UNREADABLE = "unreadable"  # no reply, or one that breaks a rule; another try would give the same
+    FAILED = "failed"  # another try may succeed
 
 
 def text_sha256(text: str) -> str:
@@ -148,13 +145,9 @@ def _broken_rule(prompt: Prompt, text: str) -> str | None:
 def proposal_requests(
     material: Material, findings: Sequence[Finding], limit: int | None
 ) -> tuple[list[Prompt], dict[str, int]]:
-    """A prompt for each disagreement that a change could resolve and that held-out answers can decide.
+    """A prompt for each disagreement that a change could resolve and that held-out answers can decide, up to a limit.
 
-    Args:
-        limit: The most prompts; None for no limit.
-
-    Returns:
-        The prompts, and how many disagreements have none: reason -> count.
+    Besides the prompts, how many disagreements have none: reason -> count.
     """
     prompts: list[Prompt] = []
     left_out: Counter[str] = Counter()

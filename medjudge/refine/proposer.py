@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from medjudge.answer.conversation import Request
 from medjudge.answer.transformers_engine import TransformersEngine
@@ -17,18 +16,8 @@ from medjudge.store import Run, repair_last_line
 _MAX_TOKENS, _THOUGHT_TOKENS = 2048, 8192
 
 
-class Proposer(Protocol):
-    """Writer of proposals. Its `name` is recorded with its proposals."""
-
-    name: str
-
-    def propose(self, prompts: Sequence[Prompt]) -> Iterator[Proposal]:
-        """Yield one proposal for each prompt, in any order, as soon as it is made."""
-        ...
-
-
 class ApiProposer:
-    """Chat model behind an OpenAI-compatible API that proposes texts, at temperature 0.
+    """Chat model behind an OpenAI-compatible API that proposes texts, at temperature 0; `name` goes with the proposals.
 
     Raises:
         InputError: There is no key in the environment, or a cost limit without a price.
@@ -40,6 +29,7 @@ class ApiProposer:
         self.seed = seed
 
     def propose(self, prompts: Sequence[Prompt]) -> Iterator[Proposal]:
+        """Yield one proposal for each prompt, in any order, as soon as it is made."""
         with progress_bar(len(prompts), f"proposing ({self.name})", "text") as bar:
             for made in self.client.gather(prompts, self._propose):
                 yield made
@@ -73,6 +63,7 @@ class LocalProposer:
         self.name = self.engine.name
 
     def propose(self, prompts: Sequence[Prompt]) -> Iterator[Proposal]:
+        """As `ApiProposer.propose`."""
         requests = [Request([{"role": "user", "content": prompt.text}], 0) for prompt in prompts]
         for index, reply in self.engine.answer(requests):
             if reply.text:
@@ -82,15 +73,15 @@ class LocalProposer:
                 yield proposal(prompts[index], self.name, Outcome.UNREADABLE, problem=problem)
 
 
+Proposer = ApiProposer | LocalProposer
+
+
 def make_proposals(
     run: Run, prompts: Sequence[Prompt], file: Path, open_proposer: Callable[[], Proposer]
 ) -> list[tuple[Prompt, Proposal]]:
-    """Send the prompts that have no proposal yet; every proposal is on disk before the next one is made.
+    """Send the prompts that have no proposal in the file yet, or a failed one; each is kept before the next is made.
 
-    Args:
-        run: Its folder, locked.
-        file: Where proposals are kept; a failed one in it is requested again.
-        open_proposer: Called only if there is something to propose.
+    The run is locked. `open_proposer` is called only if there is something to propose.
 
     Raises:
         InputError: The file holds proposals by another proposer, or cannot be read.
@@ -117,7 +108,7 @@ def make_proposals(
 def _read_proposals(file: Path) -> list[Proposal]:
     if not file.exists():
         return []
-    repair_last_line(file)  # the lock of the run is held
+    repair_last_line(file)
     try:
         return [model_from_json(Proposal, line) for line in read_text(file).split("\n") if line]
     except ValueError as error:

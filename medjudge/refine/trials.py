@@ -59,8 +59,7 @@ def decide(improvement: np.ndarray, agreed: np.ndarray, agree: np.ndarray) -> De
 
     Args:
         improvement: Levels by which each held-out answer's score came closer to the physicians' mean, shape (n,).
-        agreed: Whether judge and physicians agreed on usable before the change, shape (n,).
-        agree: The same with the change.
+        agreed: Whether judge and physicians agreed on usable before the change, `agree` with it, shapes (n,).
     """
     n = len(improvement)
     if n < 2:
@@ -100,11 +99,7 @@ def write_rescoring(run: Run, material: Material, questions: Sequence[Question])
     """Write the held-out answers to changed questions into a run folder of their own, where they are judged again.
 
     The judgments stay there, so that none is paid for twice. There its own hash is part of a question's id, and each
-    question is a conversation of its own. What the folder holds already stays in it.
-
-    Args:
-        run: The folder, locked.
-        questions: The questions as the judge shall read them.
+    question is a conversation of its own. What the folder, which is locked, holds already stays in it.
 
     Returns:
         The key of each answer there -> its key in the refined run.

@@ -97,7 +97,8 @@ def agreement_plot(study: Study, words: Words) -> Plot | None:
     if not rows:
         return None
     ceiling = study.physicians.usable_agreement["value"] if study.physicians else None
-    reference, published = study.scheme.reference_agreement, study.scheme.reference_percent
+    reference = study.scheme.reference_agreement
+    published = reference.percent if reference else {}
     inches = 0.36 * len(rows) + 0.35
 
     def draw(figure: Figure) -> None:

@@ -22,7 +22,7 @@ class ListedRun(NamedTuple):
         date: When it was started, or started again; when its answers were written, where it does not say.
         source: The name of the benchmark's file; empty where the run does not say.
         judges: How many judged it.
-        last: The run by the judge that judged last.
+        last: The run by the judge that judged last, or the reason why that cannot be read; None without a judge.
     """
 
     name: str
@@ -32,7 +32,7 @@ class ListedRun(NamedTuple):
     questions: int
     models: list[str]
     judges: int
-    last: JudgedRun | None
+    last: JudgedRun | str | None
 
 
 State = frozenset[tuple[str, int, int, int]]
@@ -94,10 +94,17 @@ def list_run(path: Path) -> ListedRun | str:
             len(run.questions),
             run.models,
             len(run.judgments),
-            judged_run(0, run, next(iter(run.judgments))) if run.judgments else None,
+            _last(run, path.parent),
         )
     except (InputError, OSError) as error:
         return reason_of(error, path.parent)
+
+
+def _last(run: Contents, folder: Path) -> JudgedRun | str | None:
+    try:
+        return judged_run(0, run, next(iter(run.judgments))) if run.judgments else None
+    except InputError as error:  # such as a damaged study: the rest of the row can be shown
+        return reason_of(error, folder)
 
 
 def reason_of(error: Exception, folder: Path) -> str:

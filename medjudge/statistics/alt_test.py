@@ -79,38 +79,27 @@ def alt_test(
         names: Of the physicians; their numbers from 0 unless given.
     """
     _, cluster = np.unique(clusters.astype(str), return_inverse=True)
-    names = names or [str(number) for number in range(physicians.shape[1])]
-    tests = [_against(rater, name, judge, physicians, cluster, epsilon, alignment) for rater, name in enumerate(names)]
+
+    def against(rater: int, name: str) -> RaterTest:
+        others = np.delete(physicians, rater, axis=1)
+        rows = np.isfinite(physicians[:, rater]) & np.isfinite(others).any(axis=1)
+        n = int(rows.sum())
+        if n == 0:
+            return RaterTest(rater=name, n=0)
+        of_judge = _aligned(judge[rows], others[rows], alignment)
+        of_rater = _aligned(physicians[rows, rater], others[rows], alignment)
+        judge_ahead, rater_ahead = (of_judge >= of_rater).astype(int), (of_rater >= of_judge).astype(int)
+        p_value = _below(rater_ahead - judge_ahead, cluster[rows], epsilon) if n >= FEWEST_ANSWERS else None
+        ahead = float(judge_ahead.mean()), float(rater_ahead.mean())
+        return RaterTest(rater=name, n=n, rho_judge=ahead[0], rho_rater=ahead[1], p_value=p_value)
+
+    tests = [against(rater, name) for rater, name in enumerate(names or map(str, range(physicians.shape[1])))]
     p_values = {place: test.p_value for place, test in enumerate(tests) if test.p_value is not None}
     if p_values:
         adjusted = false_discovery_control([*p_values.values()], method="by").tolist()
         for place, p in zip(p_values, adjusted, strict=True):
             tests[place] = tests[place].model_copy(update={"adjusted_p": p, "won": p <= FALSE_DISCOVERY_RATE})
     return _concluded(epsilon, tests)
-
-
-def _against(
-    rater: int,
-    name: str,
-    judge: np.ndarray,
-    physicians: np.ndarray,
-    cluster: np.ndarray,
-    epsilon: float,
-    alignment: Alignment,
-) -> RaterTest:
-    others = np.delete(physicians, rater, axis=1)
-    rows = np.isfinite(physicians[:, rater]) & np.isfinite(others).any(axis=1)
-    n = int(rows.sum())
-    if n == 0:
-        return RaterTest(rater=name, n=0)
-    judge_alignment = _aligned(judge[rows], others[rows], alignment)
-    rater_alignment = _aligned(physicians[rows, rater], others[rows], alignment)
-    judge_ahead, rater_ahead = judge_alignment >= rater_alignment, rater_alignment >= judge_alignment
-    p_value = None
-    if n >= FEWEST_ANSWERS:
-        p_value = _below(rater_ahead.astype(int) - judge_ahead.astype(int), cluster[rows], epsilon)
-    ahead = float(judge_ahead.mean()), float(rater_ahead.mean())
-    return RaterTest(rater=name, n=n, rho_judge=ahead[0], rho_rater=ahead[1], p_value=p_value)
 
 
 def _aligned(levels: np.ndarray, others: np.ndarray, alignment: Alignment) -> np.ndarray:
@@ -124,12 +113,7 @@ def _aligned(levels: np.ndarray, others: np.ndarray, alignment: Alignment) -> np
 def _below(difference: np.ndarray, cluster: np.ndarray, epsilon: float) -> float | None:
     """The p-value of H0: mean difference >= epsilon, by a t-test whose standard error is robust to clusters.
 
-    Args:
-        difference: -1, 0 or 1, shape (n,), integers.
-        cluster: Shape (n,), integers.
-
-    Returns:
-        None if all answers are of one conversation; 0 or 1 if nothing varies between conversations.
+    The differences are -1, 0 or 1. None if all answers are of one conversation; 0 or 1 if nothing varies between them.
     """
     n, number = len(difference), len(np.unique(cluster))
     if number < 2:

@@ -3,6 +3,7 @@
 Not rows are resampled, but counts that add up over conversations (confusion matrices, coincidences, sums).
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
@@ -96,7 +97,10 @@ def bootstrap(
         Name -> value and interval. An interval is NaN if fewer than half of the resamples are defined.
     """
     clusters, member = np.unique(cluster, return_inverse=True)
-    tables = {name: _by_cluster(entries, member, len(clusters)) for name, entries in tallies.items()}
+    tables = {
+        name: csr_array((amount, (cell, member[answer])), shape=(math.prod(shape), len(clusters)))
+        for name, (answer, cell, amount, shape) in tallies.items()
+    }
     most_cells = max(table.shape[0] for table in tables.values())
 
     def values(sums: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -157,11 +161,6 @@ def bca(drawn: np.ndarray, point: float, left_out: np.ndarray) -> tuple[float, f
     acceleration = (influence**3).sum() / (6 * spread**1.5)
     moved = shift + ndtri([_TAIL, 1 - _TAIL])
     return percentile(drawn, *ndtr(shift + moved / (1 - acceleration * moved)))
-
-
-def _by_cluster(entries: Tally, member: np.ndarray, clusters: int) -> csr_array:
-    cells = int(np.prod(entries.shape))
-    return csr_array((entries.amount, (entries.cell, member[entries.answer])), shape=(cells, clusters))
 
 
 def _weights(clusters: int, resamples: int, seed: int, most: int) -> Iterator[np.ndarray]:

@@ -56,13 +56,8 @@ def _bin(probability: np.ndarray, usable: np.ndarray) -> CalibrationBin:
 def expected_calibration_error(probability: np.ndarray, usable: np.ndarray, bins: int = 10) -> float:
     """The mean distance of predicted from observed shares, bins weighted by answers (Guo et al., 2017, section 2).
 
-    Uses the equal-mass bins of `calibration_curve`, and P(usable) instead of Guo et al.'s confidence of the top label.
-    Noise alone makes it larger than 0, and more so the fewer answers a bin has.
-
-    Args:
-        probability: As for `calibration_curve`, at least one.
-        usable: The physicians' labels, bool, shape (n,).
-        bins: The most bins.
+    Uses P(usable) instead of Guo et al.'s confidence of the top label. Noise alone makes it larger than 0, and more so
+    the fewer answers a bin has. The arguments are those of `calibration_curve`, with at least one answer.
 
     Returns:
         0 (calibrated) to 1.

@@ -119,7 +119,6 @@ def ranking(
     comparisons: Comparisons,
     cluster: np.ndarray,
     models: int,
-    prior_variance: float = PRIOR_VARIANCE,
     **how: Unpack[Resampling],
 ) -> Ranked:
     """Strengths with 95 % intervals from a bootstrap over questions, each resample fitted anew.
@@ -127,7 +126,6 @@ def ranking(
     Args:
         cluster: The question or conversation of each comparison, at least one, shape (n,).
         models: The number of models.
-        prior_variance: As for `fit_davidson`.
     """
     first, second, outcomes, covariate = comparisons
     # Comparisons of the same two models with the same covariate are counted in one cell.
@@ -138,7 +136,7 @@ def ranking(
     of_covariate = None if covariate is None else cells[:, 2]
 
     def fit(sums: Sums) -> dict[str, np.ndarray]:
-        fitted = fit_davidson(of_first, of_second, sums["outcomes"], models, of_covariate, prior_variance)
+        fitted = fit_davidson(of_first, of_second, sums["outcomes"], models, of_covariate)
         shares = win_shares(fitted)
         values = {f"strength {model}": fitted.strength[model] for model in range(models)}
         values |= {f"share {model}": shares[model] for model in range(models)}

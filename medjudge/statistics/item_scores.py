@@ -28,15 +28,7 @@ def share_of_points(points: np.ndarray, met: np.ndarray) -> np.ndarray:
 
 
 def level_of_items(items: Sequence[RubricItem], met: Sequence[bool]) -> int | None:
-    """The level that LLMEval-Med's standard gives to an answer which meets these items.
-
-    | core items met | secondary items met | level |
-    |---|---|---|
-    | all | all | 5 |
-    | all | not all | 4 |
-    | at least half | any | 3 |
-    | less than half, but one | any | 2 |
-    | none | any | 1 |
+    """The level that LLMEval-Med's standard gives to an answer which meets these items; docs/items.md has the table.
 
     Core are the items with positive points that are `core` or `must_have`, secondary those that are `secondary`. Then
     caps apply: a must-have that is failed leaves level 2 at most, an item with negative points that is met level 3, or
@@ -53,8 +45,9 @@ def level_of_items(items: Sequence[RubricItem], met: Sequence[bool]) -> int | No
         ValueError: The numbers of items and verdicts differ.
     """
     pairs = list(zip(items, met, strict=True))
-    core = [is_met for item, is_met in pairs if _is_core(item)]
-    secondary = [is_met for item, is_met in pairs if item.points > 0 and item.importance == "secondary"]
+    wanted = [(item, is_met) for item, is_met in pairs if item.points > 0]
+    core = [is_met for item, is_met in wanted if item.importance == "core" or item.must_have]
+    secondary = [is_met for item, is_met in wanted if item.importance == "secondary"]
     if not core:
         return None
     if all(core):
@@ -69,10 +62,6 @@ def level_of_items(items: Sequence[RubricItem], met: Sequence[bool]) -> int | No
 def fails(item: RubricItem, met: bool) -> bool:
     """True if an answer that meets an item, or does not, fails it."""
     return met if item.points < 0 else not met
-
-
-def _is_core(item: RubricItem) -> bool:
-    return item.points > 0 and (item.importance == "core" or item.must_have)
 
 
 def _cap(item: RubricItem) -> int:

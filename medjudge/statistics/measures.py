@@ -19,9 +19,8 @@ def confusion(judge: np.ndarray, physician: np.ndarray) -> np.ndarray:
         judge: Levels 1 to 5, shape (n,), integers.
         physician: Levels of the same answers in the same order, shape (n,).
     """
-    counts = np.zeros((LEVELS, LEVELS))
-    np.add.at(counts, (judge - 1, physician - 1), 1)
-    return counts
+    cells = (judge - 1) * LEVELS + physician - 1
+    return np.bincount(cells, minlength=LEVELS**2).reshape(LEVELS, LEVELS).astype(float)
 
 
 def two_by_two(counts: np.ndarray) -> np.ndarray:

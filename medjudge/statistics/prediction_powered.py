@@ -58,10 +58,8 @@ def prediction_powered_rate(
     the estimate, with the t quantile of the scored conversations less one, as Korn and Graubard (1998) do for surveys:
     the usual symmetric interval covers too seldom at a rate of 0.85 from 50 conversations. The variance also has
     lambda^2 / (2 G^2), half a scored conversation misjudged, for errors of the judge that few scores need not show:
-    without it a judge right on all of 20 conversations would count as proven, and intervals there would cover three
-    times in four. This is no part of the papers; both vanish in large studies, where the result is that of PPI++. In
-    `eval/statistics/interval_coverage.py` 95 % intervals cover in 93 to 98 % of studies with 50 or more scored
-    conversations, but in 91 % of those with 50 of nearly repeated answers.
+    without it a judge right on all of 20 conversations would count as proven. This is no part of the papers; both
+    vanish in large studies, where the result is that of PPI++. docs/results.md has the measured coverage.
 
     Assumed: the scored conversations are a random sample and, where a conversation is scored in part, so are its scored
     answers. Scores of the easy, short or suspicious ones give a wrong rate.
@@ -117,10 +115,8 @@ def prediction_powered_rate(
 def physicians_only_rate(usable_by_physicians: np.ndarray, clusters: np.ndarray) -> Rate:
     """The same rate from the physicians' scores alone, lambda = 0; shows what the judge adds.
 
-    The interval is Wilson's on the effective number of scores, p (1 - p) over the cluster-robust variance, with a t
-    quantile. It stays inside 0 to 1 and keeps its coverage near both ends. Where the variance is estimated as zero,
-    as for 12 usable of 12, each scored conversation counts as one score, since the correlation of its
-    answers is unknown; so 12 of 12 gives 0.71 to 1 and never 1 to 1.
+    Where the variance is estimated as zero, as for 12 usable of 12, each scored conversation counts as one score, since
+    the correlation of its answers is unknown; so 12 of 12 gives 0.71 to 1 and never 1 to 1.
 
     Args:
         usable_by_physicians: The physicians' label, 0 to 1, NaN if none scored, shape (N,).

@@ -170,11 +170,7 @@ def _say_shifted(path: Path, sheet: Sheet, headings: Sequence[str]) -> None:
 
 
 class Problems:
-    """The problems of a file, reported together.
-
-    Args:
-        path: The file.
-    """
+    """The problems of the file at `path`, reported together."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -186,10 +182,10 @@ class Problems:
 
     def refuse(self) -> None:
         """Raises InputError where anything is wrong."""
-        if len(self.lines) == 1:
+        count = len(self.lines)
+        if count == 1:
             raise InputError(f"{self.path}, {self.lines[0]}; nothing was read")
-        if self.lines:
-            shown = [f"  {line}" for line in self.lines[:_LISTED]]
-            more = [f"  and {len(self.lines) - _LISTED:,} more"] if len(self.lines) > _LISTED else []
-            count = len(self.lines)
-            raise InputError("\n".join([f"{self.path}: {count:,} problems; nothing was read", *shown, *more]))
+        if count:
+            more = [f"and {count - _LISTED:,} more"] if count > _LISTED else []
+            summary = f"{self.path}: {count:,} problems; nothing was read"
+            raise InputError("\n  ".join([summary, *self.lines[:_LISTED], *more]))

@@ -50,12 +50,10 @@ class Budget:
         self.characters += sum(lengths)
         if max(lengths, default=0) > MOST_CELL_CHARACTERS:
             raise LimitError(f"{place}: a cell has over {MOST_CELL_CHARACTERS:,} characters; shorten its text")
-        for what, count, limit in (
-            ("cells", self.cells, MOST_CELLS),
-            ("characters", self.characters, MOST_CHARACTERS),
-        ):
-            if count > limit:
-                raise LimitError(f"{place}: the limit of {limit:,} {what} is reached; split the table")
+        if self.cells > MOST_CELLS:
+            raise LimitError(f"{place}: the limit of {MOST_CELLS:,} cells is reached; split the table")
+        if self.characters > MOST_CHARACTERS:
+            raise LimitError(f"{place}: the limit of {MOST_CHARACTERS:,} characters is reached; split the table")
 
 
 class Formatted(float):
@@ -175,25 +173,16 @@ def _decoded(path: Path, data: bytes) -> str:
         raise InputError(f"{path}: neither UTF-8 nor {named} ({where}); name another --encoding") from None
 
 
-def read_delimited(path: Path) -> list[tuple[int, list[str]]]:
-    """The rows of a CSV file that are not blank, each with the number that a spreadsheet program shows.
-
-    The separator is whichever of comma, semicolon and tab cuts the first row into most cells.
-
-    Raises:
-        InputError: The file is missing, neither UTF-8 nor in the encoding that the user named, exceeds a limit, or has
-            an unclosed quote.
-    """
+def _delimited(path: Path) -> Sheet:
+    """A CSV file; the separator is whichever of comma, semicolon and tab cuts the first row into most cells."""
     text = _decoded(path, read_bytes(path, MOST_TEXT_BYTES))
     for number, line in enumerate(io.StringIO(text, newline=""), 1):
         if len(line) > MOST_CELL_CHARACTERS:  # cut into cells, a line of commas takes ten times its size
             size = f"{len(line):,} characters, and the limit is {MOST_CELL_CHARACTERS:,}"
             raise InputError(f"{path}, line {number}: has {size}; shorten its texts")
-    match = re.search(r"\S[^\r\n]*", text)
-    first = [match[0]] if match else []
-    rows = []
-    budget = Budget()
-    number = 0
+    first = re.findall(r"\A\s*(\S[^\r\n]*)", text)
+    rows: list[tuple[int, Sequence[object]]] = []
+    budget, number = Budget(), 0
     try:
         separator = max(",;\t", key=lambda candidate: len(next(csv.reader(first, delimiter=candidate), [])))
         # Strict, because an unclosed quote would otherwise swallow all rows after it.
@@ -205,7 +194,7 @@ def read_delimited(path: Path) -> list[tuple[int, list[str]]]:
         raise InputError(f"{path}, {error}") from None
     except csv.Error as error:
         raise InputError(f"{path}, row {number + 1}: not valid CSV ({error}); check its quotation marks") from None
-    return rows
+    return Sheet(None, rows)
 
 
 def read_sheets(path: Path) -> list[Sheet]:
@@ -214,7 +203,7 @@ def read_sheets(path: Path) -> list[Sheet]:
     Raises:
         InputError: The file cannot be read or exceeds a limit.
     """
-    sheets = _workbook(path) if path.suffix.lower() == ".xlsx" else [Sheet(None, [*read_delimited(path)])]
+    sheets = _workbook(path) if path.suffix.lower() == ".xlsx" else [_delimited(path)]
     for sheet in sheets:
         place = str(path) if sheet.name is None else f"{path}, sheet '{sheet.name}'"
         headings, rows = len(sheet.rows[0][1]) if sheet.rows else 0, len(sheet.rows)

@@ -151,9 +151,8 @@ def _sheet(name: str, parser: _Parser, shown: Mapping[int, str], budget: Budget)
 
 
 def _value(cell: Mapping[str, Any], shown: Mapping[int, str]) -> object:
-    code = shown.get(cell["style_id"]) if cell["data_type"] == "n" else None
-    if code is None:
+    if cell["data_type"] != "n" or cell["style_id"] not in shown:
         return cell["value"]
     formatted = Formatted(cell["value"])
-    formatted.code = code
+    formatted.code = shown[cell["style_id"]]
     return formatted

@@ -49,7 +49,7 @@ def split_checklist(checklist: str) -> list[RubricItem] | None:
     for line in checklist.splitlines():
         if not line.strip():
             continue
-        heading = _heading(line)
+        heading = next((kind for pattern, kind in _headings() if pattern.fullmatch(line)), None)
         numbered = _NUMBERED.fullmatch(line)
         if heading is not None:
             importance, expected, open_item = heading, 1, ""
@@ -70,22 +70,13 @@ def split_checklist(checklist: str) -> list[RubricItem] | None:
     return items or None
 
 
-def _heading(line: str) -> Importance | None:
-    for core, secondary in _patterns():
-        if core.fullmatch(line):
-            return "core"
-        if secondary.fullmatch(line):
-            return "secondary"
-    return None
-
-
 @cache
-def _patterns() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
+def _headings() -> list[tuple[re.Pattern[str], Importance]]:
     """The lines that head core and secondary requirements, for each language that has word lists."""
-
-    def line_of(names: list[str]) -> re.Pattern[str]:
-        return re.compile(f"{_LEAD}(?:{'|'.join(names)}){_TAIL}", re.IGNORECASE)
-
     file = "graded_answers.yaml"
-    headings = [PACKAGED.load(language, file, _Headings) for language in PACKAGED.codes(file)]
-    return tuple((line_of(words.core), line_of(words.secondary)) for words in headings)
+    patterns: list[tuple[re.Pattern[str], Importance]] = []
+    for words in (PACKAGED.load(language, file, _Headings) for language in PACKAGED.codes(file)):
+        lists: dict[Importance, list[str]] = {"core": words.core, "secondary": words.secondary}
+        for kind, names in lists.items():
+            patterns.append((re.compile(f"{_LEAD}(?:{'|'.join(names)}){_TAIL}", re.IGNORECASE), kind))
+    return patterns

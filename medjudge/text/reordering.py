@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from random import Random
-from typing import NamedTuple
 
 from medjudge.text.blocks import (
     HEADING_RANKS,
@@ -17,14 +16,6 @@ from medjudge.text.blocks import (
     lines_of,
 )
 from medjudge.text.grammar import Grammar, is_balanced, sentence_starts
-
-
-class _List(NamedTuple):
-    """Starts of a list's items, the end of its text, and its numbering."""
-
-    starts: list[int]
-    end: int
-    numbered: bool
 
 
 def reordered(text: str, grammar: Grammar, draw: Random) -> str:
@@ -61,13 +52,8 @@ def _moved(
 ) -> str:
     """Put the parts of a text that begin at `starts` into another order; the white space between them stays.
 
-    Args:
-        text: What stands before the first start stays there.
-        starts: Positions in the text, rising.
-        draw: Chooses the order.
-        grammar: Its words keep a part where it is; None for parts that stand for themselves.
-        tied: Whether a part must stay behind the one before it because of their form.
-        first_stays: The first part, with what depends on it, stays first.
+    Words of `grammar` keep a part where it is, and `tied` says if a part must stay behind the one before it because of
+    their form. With `first_stays` the first part, with what depends on it, stays first.
     """
     pieces = [text[start:end] for start, end in pairwise([*starts, len(text)])]
     parts = [piece.rstrip() for piece in pieces]
@@ -107,8 +93,8 @@ def _with_items_moved(text: str, lines: Sequence[Line], grammar: Grammar, draw: 
     return "".join(result) + text[done:]
 
 
-def _lists(lines: Sequence[Line]) -> Iterator[_List]:
-    """The lists whose items may change places."""
+def _lists(lines: Sequence[Line]) -> Iterator[tuple[list[int], int, bool]]:
+    """The lists whose items may change places: the starts of their items, their ends, and if they are numbered."""
     at = 0
     while at < len(lines):
         kind = _item_kind(lines[at])
@@ -128,7 +114,7 @@ def _lists(lines: Sequence[Line]) -> Iterator[_List]:
         last = lines[at - 1]
         leads_on = any(lines[end - 1].text.rstrip("* ").endswith((":", "：")) for _, end in items)
         if len(items) > 1 and not leads_on and not _runs_on(last, lines, at, following):
-            yield _List([lines[begin].start for begin, _ in items], last.start + len(last.text), kind[1])
+            yield [lines[begin].start for begin, _ in items], last.start + len(last.text), kind[1]
 
 
 def _runs_on(last: Line, lines: Sequence[Line], at: int, following: int) -> bool:

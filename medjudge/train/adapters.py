@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-from peft import LoraConfig, PeftModel
-from torch import nn
+from peft import LoraConfig
 from transformers import PreTrainedModel
 from trl import ModelConfig
 
 from medjudge.errors import InputError
 from medjudge.files import read_json, write_json
-from medjudge.judge.adapter import ADAPTER_CONFIG, damage_explained, load_adapter
+from medjudge.judge.adapter import ADAPTER_CONFIG
 from medjudge.judge.folder import JudgeCard, TrainedOn, read_card
 from medjudge.models.loading import base_name
 from medjudge.models.quantization import Quantization
@@ -87,10 +86,7 @@ def write_base_name(folder: Path, base_model: str) -> None:
 
 
 def starting_card(folder: Path, kind: str, options: ModelConfig) -> JudgeCard:
-    """Reads the card of the judge to continue from, and sets its base model, quantised or not, and its adapter's shape.
-
-    Args:
-        options: TRL's model options; base model, revision, quantisation and LoRA shape are set to the folder's.
+    """Reads the card of the judge to continue from; sets base model, quantisation and adapter shape to the judge's.
 
     Raises:
         InputError: It is no judge folder, or one of another kind or base model, or `adapter_config.json` is corrupt.
@@ -113,16 +109,6 @@ def starting_card(folder: Path, kind: str, options: ModelConfig) -> JudgeCard:
     options.lora_r, options.lora_alpha = shape["r"], shape["lora_alpha"]
     options.use_rslora, options.use_dora = shape.get("use_rslora", False), shape.get("use_dora", False)
     return card
-
-
-def adapter_to_train(model: nn.Module, folder: Path) -> PeftModel:
-    """Puts the adapter of a judge folder onto its base model, to be trained on.
-
-    Raises:
-        InputError: Its files are corrupt or do not fit the base model.
-    """
-    with damage_explained(f"start_from {folder}"):
-        return load_adapter(model, folder, trainable=True)
 
 
 def seen_before(folder: Path, trained_on: TrainedOn, before: TrainedOn) -> TrainedOn:

@@ -109,10 +109,7 @@ class TrainingConfig(NamedTuple):
 
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> TrainingConfig:
-    """Reads the YAML named by `--config`, then the command line over it.
-
-    Args:
-        arguments: The command line; None for that of this process.
+    """Reads the YAML named by `--config`, then the command line over it: these arguments, or those of this process.
 
     Raises:
         InputError: The file is missing, is no YAML mapping, names an option that does not exist or one that the kind
@@ -121,7 +118,8 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> TrainingConfig:
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = TrlParser([JudgeArguments, ModelConfig, SFTConfig], allow_abbrev=False)
     parser.error = _refuse  # argparse would print 140 lines of usage
-    if _under_deepspeed() and not torch.cuda.is_available() and not deepspeed_on_cpu():
+    under_deepspeed = os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true"
+    if under_deepspeed and not torch.cuda.is_available() and not deepspeed_on_cpu():
         _refuse("DeepSpeed needs a GPU, and torch sees none here; set DS_ACCELERATOR=cpu, or launch with two-cpu.yaml")
     if words[-1:] == ["--config"]:
         _refuse("--config: no file named")
@@ -138,11 +136,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> TrainingConfig:
 
 def deepspeed_on_cpu() -> bool:
     """True if `accelerate launch` started this process with DeepSpeed, and the user chose its CPU accelerator."""
-    return _under_deepspeed() and os.environ.get("DS_ACCELERATOR") == "cpu"
-
-
-def _under_deepspeed() -> bool:
-    return os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true"
+    return os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true" and os.environ.get("DS_ACCELERATOR") == "cpu"
 
 
 def _require_own_options(judge: JudgeArguments, options: frozenset[str]) -> None:
@@ -202,9 +196,7 @@ def _machine_defaults() -> dict[str, Any]:
 def with_defaults(training: SFTConfig, folder: Path) -> SFTConfig:
     """Sets what no config chooses: checkpoints lie in the judge folder, the best one wins, nothing is reported online.
 
-    Args:
-        training: Changed and returned.
-        folder: The judge folder.
+    `training` is changed and returned.
     """
     training.output_dir = str(folder / CHECKPOINTS)
     training.report_to = []

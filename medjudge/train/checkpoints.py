@@ -32,21 +32,15 @@ def kept_step(trainer: Any) -> int:
 
 
 class TimedCheckpoints(TrainerCallback):
-    """Saves a checkpoint every so many minutes, in addition to those of `save_strategy`.
+    """Saves a checkpoint every so many minutes (0 for none), in addition to those of `save_strategy`.
 
     The loss is logged with every checkpoint: a run that resumes then averages it over the same steps.
-
-    Args:
-        minutes: From one checkpoint to the next; 0 for none by the clock.
     """
 
     def __init__(self, minutes: float) -> None:
         self._seconds = 60 * minutes
         self._last_save = time.monotonic()
         self._saved_step = 0
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self._last_save, self._saved_step = time.monotonic(), state.global_step
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         # An epoch is evaluated after its last step. A run that resumes between the two would skip the evaluation.
@@ -58,6 +52,8 @@ class TimedCheckpoints(TrainerCallback):
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._last_save, self._saved_step = time.monotonic(), state.global_step
+
+    on_train_begin = on_save
 
     def _save_where_due(self, args: Any, state: Any, control: Any, allowed: bool) -> None:
         if self._seconds > 0 and allowed:
@@ -94,21 +90,18 @@ def _checkpoints(folder: Path) -> dict[Path, bool]:
     found = {}
     for path in (folder / CHECKPOINTS).glob("checkpoint-*"):
         if re.fullmatch(r"checkpoint-\d+", path.name):
-            try:
+            found[path] = False
+            with suppress(InputError):
                 read_json(path / TRAINER_STATE_NAME)
                 found[path] = True
-            except InputError:
-                found[path] = False
     return found
 
 
 @contextmanager
 def whole_or_nothing(folder: Path, writes: bool) -> Iterator[None]:
-    """Removes what a failed or stopped run wrote, but for what `--resume` can continue from.
+    """Removes what a failed or stopped run wrote into a judge folder, but for what `--resume` can continue from.
 
-    Args:
-        folder: The judge folder. Files that the run did not write are left alone.
-        writes: Whether this is the process that writes.
+    Files that the run did not write are left alone. `writes` says whether this is the process that writes.
     """
     had_checkpoints = (folder / CHECKPOINTS).exists()
     if writes:

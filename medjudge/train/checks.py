@@ -24,14 +24,9 @@ FEW_STEPS = 100
 def require_possible(
     judge: JudgeArguments, model: ModelConfig, training: SFTConfig, folder: Path, start: JudgeCard | None
 ) -> None:
-    """Refuses options that contradict each other, the machine, or what the judge folder holds already.
+    """Raises InputError where options contradict each other, the machine, or what the judge folder holds already.
 
-    Args:
-        folder: The judge folder to write.
-        start: The card of the judge that training continues from.
-
-    Raises:
-        InputError: They do.
+    `start` is the card of the judge that training continues from.
     """
     if (folder / CARD_FILE).exists():
         raise InputError(f"{folder}: holds a judge already; remove it, or choose another --output_dir")

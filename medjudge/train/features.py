@@ -7,18 +7,16 @@ from typing import Any, NamedTuple
 from datasets import Dataset
 from pydantic import ValidationError
 from transformers import PreTrainedTokenizerBase
-from trl import SFTConfig
 
-from medjudge.errors import InputError, notify
+from medjudge.errors import InputError
 from medjudge.files import first_problem, json_lines
 from medjudge.judge.generative import LABELS, score_token_ids
 from medjudge.judge.ordinal import VERDICTS
 from medjudge.judge.ordinal_input import Encoded, Window, encode, points_of
 from medjudge.judge.prompts import Prompt, encode_prompts, token_ids
 from medjudge.judge.protocol import Assignment
-from medjudge.models.chat import with_chat_template
 from medjudge.records import TrainingLine
-from medjudge.rubrics.render import Style, prompt_hashes
+from medjudge.rubrics.render import Style
 from medjudge.rubrics.verdict import before_score
 from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
 from medjudge.train.arguments import JudgeArguments
@@ -28,15 +26,19 @@ Row = dict[str, Any]
 
 
 class TrainingData(NamedTuple):
-    """The files of `medjudge distill`, what a judge is trained on and what chooses its checkpoint; their scheme.
-
-    `encoded` holds the lines of both as token ids, in their order, where a generative judge reads them.
-    """
+    """The files of `medjudge distill`, what a judge is trained on and what chooses its checkpoint; their scheme."""
 
     train: list[TrainingLine]
     validation: list[TrainingLine]
     scheme: Scheme = LLMEVAL_MED
-    encoded: tuple[list[Row], list[Row]] = ([], [])
+
+
+class TrainingRows(NamedTuple):
+    """What a trainer reads, and the lines that it was made from: those with room in the judge's window."""
+
+    train: Dataset
+    validation: Dataset
+    lines: TrainingData
 
 
 def read_training_data(judge: JudgeArguments) -> TrainingData:
@@ -45,9 +47,8 @@ def read_training_data(judge: JudgeArguments) -> TrainingData:
     Raises:
         InputError: One is missing, empty or of another kind.
     """
-    scheme = scheme_beside(Path(judge.train_file))
-    lines = [read_training_lines(Path(file)) for file in (judge.train_file, judge.validation_file)]
-    return TrainingData(lines[0], lines[1], scheme)
+    train, validation = Path(judge.train_file), Path(judge.validation_file)
+    return TrainingData(read_training_lines(train), read_training_lines(validation), scheme_beside(train))
 
 
 def read_training_lines(path: Path) -> list[TrainingLine]:
@@ -101,10 +102,7 @@ def ordinal_dataset(
 ) -> Dataset:
     """Columns `windows`, `verdicts` (a target for each point; all 0 for none), `labels`, `level`, `weight` and `cut`.
 
-    Args:
-        most_windows: The most stretches of an answer, as in judging.
-
-    `cut` is how many tokens of the answer did not fit.
+    `windows` hold at most `most_windows` stretches of the answer; `cut` is how many of its tokens did not fit.
     """
     rows = []
     for line in lines:
@@ -177,29 +175,3 @@ def _encoded(
         "weight": line.weight,
         "cut": prompt.answer_tokens_cut,
     }
-
-
-def data_with_room(
-    judge: JudgeArguments, training: SFTConfig, tokenizer: PreTrainedTokenizerBase, data: TrainingData
-) -> TrainingData:
-    """Encodes lines, drops those whose prompt leaves no room for the answer, and reports them.
-
-    Raises:
-        InputError: No line of a file has room, the chat template cannot be rendered, or a language of the scheme has no
-            prompts in this style.
-    """
-    assert training.max_length
-    prompt_hashes(judge.style, data.scheme)  # the card's, after training: what is missing is said now
-    with_chat_template(tokenizer)
-    reason = f"rubric, question and reference leave no room for the answer in max_length {training.max_length}"
-    sides, encoded = [], []
-    for file, lines in ((judge.train_file, data.train), (judge.validation_file, data.validation)):
-        rows = encoded_lines(lines, tokenizer, training.max_length, judge.style, data.scheme)
-        sides.append([line for line, row in zip(lines, rows, strict=True) if row is not None])
-        encoded.append([row for row in rows if row is not None])
-        if not encoded[-1]:
-            raise InputError(f"{file}: in all {len(lines)} lines, {reason}; raise max_length in the config")
-        if (dropped := rows.count(None)) and training.process_index == 0:
-            left_out = sorted({line.question.id for line in lines} - {line.question.id for line in sides[-1]})
-            notify(f"{file}: {dropped} of {len(lines)} lines dropped: {reason} ({', '.join(left_out)})")
-    return data._replace(train=sides[0], validation=sides[1], encoded=(encoded[0], encoded[1]))

@@ -14,18 +14,21 @@ from peft.tuners.lora import LoraLayer
 from transformers import EvalPrediction, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 from transformers.trainer_utils import EvalLoopOutput
-from trl import ModelConfig, SFTConfig, SFTTrainer
+from trl import ModelConfig, SFTTrainer
 from trl.trainer.utils import get_quantization_config
 
-from medjudge.errors import InputError
+from medjudge.errors import InputError, notify
+from medjudge.judge.adapter import damage_explained, load_adapter
 from medjudge.judge.generative import score_token_ids
 from medjudge.judge.label_logits import exact_label_logits
+from medjudge.models.chat import with_chat_template
 from medjudge.models.loading import load_causal_lm
 from medjudge.models.quantization import require_bitsandbytes
 from medjudge.models.tree_attention import path_ends, tree_mask
-from medjudge.train.adapters import adapter_to_train, keep_differentiable, lora_config, lora_refusal, quantization_of
-from medjudge.train.arguments import JudgeArguments
-from medjudge.train.features import TrainingData
+from medjudge.rubrics.render import prompt_hashes
+from medjudge.train.adapters import keep_differentiable, lora_config, lora_refusal, quantization_of
+from medjudge.train.arguments import TrainingConfig
+from medjudge.train.features import TrainingData, TrainingRows, encoded_lines
 from medjudge.train.judge_trainer import JudgeTrainer, language_loss, regression_loss, score_loss
 from medjudge.train.kept_states import KeptStates, kept_states
 from medjudge.train.packs import packed, require_separate_branches, require_separate_lines, tree_packed
@@ -47,6 +50,15 @@ class GenerativeTrainer(JudgeTrainer, SFTTrainer):
     score_weight = regression_weight = 1.0
     """Of the losses on the score, relative to the language loss on the rest of the reply."""
     states: KeptStates | None = None
+    levels_at = staticmethod(generative_levels)
+
+    def save_judge(self, folder: Path) -> None:
+        """Writes adapter and tokenizer; every process calls it, as under ZeRO-3 each holds a part."""
+        self.save_model(str(folder))
+        if self.accelerator.is_main_process:
+            for name in ("README.md", "training_args.bin"):
+                (folder / name).unlink(missing_ok=True)
+            self.processing_class.save_pretrained(folder)
 
     def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:
         # peft would cast the input of each layer to the adapter's float32, and autocast cast it back: two copies of it
@@ -171,46 +183,57 @@ def collate(rows: list[dict[str, Any]], pad_id: int) -> dict[str, torch.Tensor]:
     }
 
 
-def generative_datasets(
-    judge: JudgeArguments, training: SFTConfig, tokenizer: PreTrainedTokenizerBase, data: TrainingData
-) -> tuple[Dataset, Dataset]:
-    """The rows of training and validation, packed as the config says. `data` comes from `data_with_room`."""
-    assert training.max_length
-    train, validation = [Dataset.from_list(rows) for rows in data.encoded]
-    if not training.packing:
-        return train, validation
-    if not judge.share_prefixes:
-        return packed(train, training.max_length), validation
-    # Several processes count what they gather by rows, so that theirs stay one line each.
-    alone = training.world_size == 1
-    return (
-        tree_packed(train, training.max_length, judge.pack_length),
-        tree_packed(validation, training.max_length) if alone else validation,
-    )
+def generative_rows(config: TrainingConfig, tokenizer: PreTrainedTokenizerBase, data: TrainingData) -> TrainingRows:
+    """Encodes lines, drops and reports those whose prompt leaves no room for the answer, and packs as the config says.
+
+    Raises:
+        InputError: No line of a file has room, the chat template cannot be rendered, or a language of the scheme has no
+            prompts in this style.
+    """
+    judge, _, training = config
+    length = training.max_length
+    assert length
+    prompt_hashes(judge.style, data.scheme)  # the card's, after training: what is missing is said now
+    with_chat_template(tokenizer)
+    reason = f"rubric, question and reference leave no room for the answer in max_length {length}"
+    sides, encoded = [], []
+    for file, lines in ((judge.train_file, data.train), (judge.validation_file, data.validation)):
+        rows = encoded_lines(lines, tokenizer, length, judge.style, data.scheme)
+        sides.append([line for line, row in zip(lines, rows, strict=True) if row is not None])
+        encoded.append(Dataset.from_list([row for row in rows if row is not None]))
+        if not sides[-1]:
+            raise InputError(f"{file}: in all {len(lines)} lines, {reason}; raise max_length in the config")
+        if (dropped := rows.count(None)) and training.process_index == 0:
+            left_out = sorted({line.question.id for line in lines} - {line.question.id for line in sides[-1]})
+            notify(f"{file}: {dropped} of {len(lines)} lines dropped: {reason} ({', '.join(left_out)})")
+    train, validation = encoded
+    if training.packing and judge.share_prefixes:
+        train = tree_packed(train, length, judge.pack_length)
+        if training.world_size == 1:  # several processes count what they gather by rows, so that theirs stay one line
+            validation = tree_packed(validation, length)
+    elif training.packing:
+        train = packed(train, length)
+    return TrainingRows(train, validation, data._replace(train=sides[0], validation=sides[1]))
 
 
 def generative_trainer(
-    judge: JudgeArguments,
-    model: ModelConfig,
-    training: SFTConfig,
-    tokenizer: PreTrainedTokenizerBase,
-    data: TrainingData,
+    config: TrainingConfig, tokenizer: PreTrainedTokenizerBase, rows: TrainingRows
 ) -> GenerativeTrainer:
     """A trainer of a base model with a fresh adapter, or with the adapter of the judge `start_from`.
 
-    `data` comes from `data_with_room`. With `load_in_4bit` the base is quantised (QLoRA), with `packing` several lines
-    fill one sequence, with `share_prefixes` as a tree.
+    With `load_in_4bit` the base is quantised (QLoRA), with `packing` several lines fill one sequence, with
+    `share_prefixes` as a tree. `rows` are those of `generative_rows`.
 
     Raises:
         InputError: The base model cannot be loaded or has no layer that `lora_target_modules` names, the adapter is
             corrupt or does not fit, an option needs what is not installed, or packed lines would see each other.
     """
+    judge, model, training = config
     if training.use_liger_kernel and find_spec("liger_kernel") is None:
         raise InputError("config: use_liger_kernel needs liger-kernel; pip install 'medjudge[gpu]', or leave it out")
     if training.padding_free:
         raise InputError("config: padding_free is not supported; take packing, which pads nothing either")
     base = _loaded(model, judge.start_folder)
-    train, validation = generative_datasets(judge, training, tokenizer, data)
     if training.packing:
         # A quantised model was loaded where it is trained.
         on_device = base if getattr(base, "is_quantized", False) else base.to(training.device)
@@ -224,9 +247,9 @@ def generative_trainer(
         trainer = GenerativeTrainer(
             model=base,
             args=training,
-            data_collator=lambda rows: collate(rows, pad_id),
-            train_dataset=train,
-            eval_dataset=validation,
+            data_collator=lambda batch: collate(batch, pad_id),
+            train_dataset=rows.train,
+            eval_dataset=rows.validation,
             processing_class=tokenizer,
             compute_metrics=validation_metrics,
             peft_config=None if judge.start_from else lora_config(base, model, judge.upper_layers),
@@ -254,7 +277,10 @@ def _loaded(options: ModelConfig, start_from: Path | None) -> PreTrainedModel | 
     )
     if options.load_in_4bit:
         keep_differentiable(model)
-    return model if start_from is None else adapter_to_train(model, start_from)
+    if start_from is None:
+        return model
+    with damage_explained(f"start_from {start_from}"):
+        return load_adapter(model, start_from, trainable=True)
 
 
 def readable(model: Any) -> Any:
@@ -263,12 +289,3 @@ def readable(model: Any) -> Any:
     Under ZeRO-3 the wrapper stays: DeepSpeed gathers the weights of a pass from there.
     """
     return model.get_base_model() if isinstance(model, PeftModel) and not is_deepspeed_zero3_enabled() else model
-
-
-def save_generative(trainer: Any, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Writes adapter and tokenizer; every process calls it, as under ZeRO-3 each holds a part."""
-    trainer.save_model(str(folder))
-    if trainer.accelerator.is_main_process:
-        for name in ("README.md", "training_args.bin"):
-            (folder / name).unlink(missing_ok=True)
-        tokenizer.save_pretrained(folder)

@@ -13,11 +13,7 @@ class JudgeTrainer(Trainer):
 
     `compute_loss` gets the weight of all lines of a step as `num_items_in_batch`. Two processes then give the gradient,
     and the loss, of one with double batch; so do two steps of accumulation. A batch needs an entry `weight`, shape
-    (lines,).
-
-    Attributes:
-        evaluations: What each evaluation predicted, by step, so that the checkpoint that becomes the judge is not read
-            again.
+    (lines,). `evaluations` has them by step, so that the checkpoint that becomes the judge is not read again.
     """
 
     loss_is_scaled_for_ga = True  # by the weights of the step

@@ -23,11 +23,7 @@ class KeptStates:
     """Skips the layers below the first trained one for a batch of which each line was read before.
 
     The states lie in a file without a name, which ends with the process. The operating system caches it in free memory.
-    What does not fit on the disk is computed each time.
-
-    Args:
-        frozen: The layers below the first trained one, at least one. Their `forward` is replaced.
-        folder: Where the file lies.
+    What does not fit on the disk is computed each time. `forward` of the frozen layers, at least one, is replaced.
     """
 
     def __init__(self, frozen: nn.ModuleList, folder: Path) -> None:
@@ -93,10 +89,7 @@ def kept_states(model: PreTrainedModel, training: SFTConfig) -> KeptStates | Non
     """The states to keep in a training run; None where it has one epoch, or where they cannot be kept.
 
     They cannot where embeddings or first layer are trained, where dropout changes what frozen layers say, and under
-    ZeRO-3, where all processes must run the same layers.
-
-    Args:
-        model: With its adapter in it.
+    ZeRO-3, where all processes must run the same layers. The model has its adapter in it.
     """
     layers = getattr(model.get_decoder(), "layers", nn.ModuleList())
     trained = [any(each.requires_grad for each in layer.parameters()) for layer in layers]

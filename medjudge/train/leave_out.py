@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from medjudge.errors import InputError, notify
-from medjudge.files import read_json, read_text, write_json, write_whole
+from medjudge.files import read_json, read_text, write_json
 from medjudge.judge.api import file_name
-from medjudge.judge.folder import CARD_FILE, read_card
+from medjudge.judge.folder import CARD_FILE
 from medjudge.models.hardware import one_gpu_environment
 from medjudge.records import TrainingLine
 from medjudge.scheme import Scheme, scheme_beside
 from medjudge.shipped import shipped
-from medjudge.store import write_scheme
+from medjudge.store import write_records, write_scheme
 from medjudge.train.arguments import CHECKPOINTS
 from medjudge.train.checks import require_levels
 from medjudge.train.features import read_training_lines
@@ -37,10 +37,7 @@ class Fold(NamedTuple):
 
 
 class TrainedFolds(NamedTuple):
-    """Judge folders: `everything` saw all lines, `without[value]` no line of that value.
-
-    For a value that no line has, `without[value]` is `everything`, and `removed` is 0.
-    """
+    """Judge folders: `everything` saw all lines, `without[value]` none of the value; it is `everything` if none has."""
 
     everything: Path
     without: dict[str, Path]
@@ -58,9 +55,8 @@ def train_folds(
 ) -> TrainedFolds:
     """Trains one judge on all lines, and one for each value without its lines; all share the config and the seed.
 
-    Each judge is trained in its own process, so that none inherits memory or trainer state. Finished folds are kept:
-    after an interruption, the same call continues with the first unfinished fold, which starts over. The trainer's log
-    is in `training/log.txt` of each judge folder; checkpoints are removed.
+    Each judge is trained in its own process. Finished folds are kept: after an interruption, the same call continues
+    with the first unfinished fold, which starts over. The trainer's log is in `training/log.txt` of each judge folder.
 
     Args:
         config: The YAML of a judge; its `train_file`, `validation_file` and `output_dir` are not read.
@@ -77,10 +73,11 @@ def train_folds(
     train, validation = read_training_lines(train_file), read_training_lines(validation_file)
     scheme = scheme_beside(train_file)
     left_out = folds(train, validation, by, values)
-    name_of = {value: f"without-{file_name(value)}" if fold.removed else _ALL for value, fold in left_out.items()}
-    retrained = {value: fold for value, fold in left_out.items() if fold.removed}
-    work = {_ALL: Fold(train, validation, 0)} | {name_of[value]: fold for value, fold in retrained.items()}
-    if len(work) <= len(retrained):
+    removed = {value: fold.removed for value, fold in left_out.items()}
+    name_of = {value: f"without-{file_name(value)}" if removed[value] else _ALL for value in left_out}
+    work = {_ALL: Fold(train, validation, 0)}
+    work |= {name_of[value]: fold for value, fold in left_out.items() if fold.removed}
+    if len(work) < 1 + sum(map(bool, removed.values())):
         raise InputError(f"two of the {by} names are the same as names of folders: {', '.join(values)}; rename one")
     folders = {name: out / f"{config.stem}-{name}" for name in work}
     origins = {name: _origin(config, overrides, fold, scheme) for name, fold in work.items()}
@@ -95,11 +92,10 @@ def train_folds(
             notify(f"{progress}: training, see {folders[name] / 'training' / 'log.txt'}")
             write_scheme(folders[name] / "training", scheme)
             _train(name, fold, config, folders[name], origins[name], overrides)
-    for value, fold in left_out.items():
-        if not fold.removed:
+    for value, name in name_of.items():
+        if name == _ALL:
             notify(f"{by} {value}: no training line has it, so the judge of all lines never saw it")
-    without = {value: folders[name] for value, name in name_of.items()}
-    return TrainedFolds(folders[_ALL], without, {value: fold.removed for value, fold in left_out.items()})
+    return TrainedFolds(folders[_ALL], {value: folders[name] for value, name in name_of.items()}, removed)
 
 
 def folds(
@@ -110,54 +106,40 @@ def folds(
     Raises:
         InputError: A fold that lost lines has none left in one of the files, or one level only to train on.
     """
+
+    def without(value: str, lines: Sequence[TrainingLine]) -> list[TrainingLine]:
+        return [line for line in lines if value != (line.answer.model if by == "model" else line.question.category)]
+
     result = {}
     for value in values:
-        kept_train = [line for line in train if _value(line, by) != value]
-        kept_validation = [line for line in validation if _value(line, by) != value]
+        kept_train, kept_validation = without(value, train), without(value, validation)
         removed = len(train) + len(validation) - len(kept_train) - len(kept_validation)
         if removed:
+            fold = f"fold without {by} {value}"
             for name, lines in (("training", kept_train), ("validation", kept_validation)):
                 if not lines:
                     raise InputError(
-                        f"fold without {by} {value}: no {name} line is left; add lines of others, or do not leave this "
-                        "one out"
+                        f"{fold}: no {name} line is left; add lines of others, or do not leave this one out"
                     )
-            require_levels(
-                f"fold without {by} {value}", kept_train, "add lines of other levels, or do not leave it out"
-            )
+            require_levels(fold, kept_train, "add lines of other levels, or do not leave it out")
         result[value] = Fold(kept_train, kept_validation, removed)
     return result
 
 
-def _value(line: TrainingLine, by: By) -> str:
-    return line.answer.model if by == "model" else line.question.category
-
-
-def _text(lines: Sequence[TrainingLine]) -> str:
-    return "".join(line.model_dump_json() + "\n" for line in lines)
-
-
 def _origin(config: Path, overrides: Sequence[str], fold: Fold, scheme: Scheme) -> dict[str, Any]:
     """The inputs of a fold's judge; of two judges with the same origin, one is trained."""
-    return {
-        "config": _sha256(read_text(config)),
-        "overrides": list(overrides),
-        "scheme": scheme.sha256,
-        "files": {"train.jsonl": _sha256(_text(fold.train)), "validation.jsonl": _sha256(_text(fold.validation))},
-    }
-
-
-def _sha256(text: str) -> str:
-    return sha256(text.encode()).hexdigest()
+    sides = {"train.jsonl": fold.train, "validation.jsonl": fold.validation}
+    texts = {name: "".join(line.model_dump_json() + "\n" for line in lines) for name, lines in sides.items()}
+    files = {name: sha256(text.encode()).hexdigest() for name, text in texts.items()}
+    digest = sha256(read_text(config).encode()).hexdigest()
+    return {"config": digest, "overrides": list(overrides), "scheme": scheme.sha256, "files": files}
 
 
 def _is_finished(folder: Path, origin: dict[str, Any]) -> bool:
     if not (folder / CARD_FILE).exists():
         return False
     written = folder / "training" / "fold.json"
-    # A judge that continued from another one names that one's files as well.
-    recorded = read_card(folder).trained_on.files
-    if not written.exists() or read_json(written) != origin or not origin["files"].items() <= recorded.items():
+    if not written.exists() or read_json(written) != origin:
         raise InputError(
             f"{folder}: holds a judge that was made from another config, other options or other training lines; remove "
             "the folder, or rename the config"
@@ -169,8 +151,8 @@ def _train(name: str, fold: Fold, config: Path, folder: Path, origin: dict[str, 
     """Runs the recipe in its own process; its judge card is the last file written."""
     training = folder / "training"
     files = training / "train.jsonl", training / "validation.jsonl"
-    for file, lines in zip(files, (fold.train, fold.validation), strict=True):
-        write_whole(file, _text(lines))
+    write_records(files[0], fold.train)
+    write_records(files[1], fold.validation)
     write_json(training / "fold.json", origin)
     command = [sys.executable, str(shipped("recipes/train_judge.py")), "--config", str(config), *overrides]
     command += ["--train_file", str(files[0]), "--validation_file", str(files[1])]

@@ -5,24 +5,23 @@ from typing import Any
 
 import numpy as np
 import torch
-from datasets import Dataset
 from peft import get_peft_model
 from peft.tuners.lora import LoraLayer
 from safetensors.torch import save_file
 from torch import nn
 from torch.nn import functional
 from transformers import EvalPrediction, PreTrainedTokenizerBase
-from trl import ModelConfig, SFTConfig
+from trl import ModelConfig
 
-from medjudge.judge.adapter import damage_explained
+from medjudge.judge.adapter import damage_explained, load_adapter
 from medjudge.judge.ordinal import VERDICTS, OrdinalModel
 from medjudge.judge.ordinal_input import ANSWER, TEXTS, Batch, Passes, collate
 from medjudge.judge.similarity import fit_cut_points
 from medjudge.models.hardware import fast_autocast
 from medjudge.models.loading import load_encoder
-from medjudge.train.adapters import adapter_to_train, lora_config, lora_refusal
-from medjudge.train.arguments import JudgeArguments
-from medjudge.train.features import TrainingData, encoded_row, ordinal_dataset
+from medjudge.train.adapters import lora_config, lora_refusal
+from medjudge.train.arguments import TrainingConfig
+from medjudge.train.features import TrainingData, TrainingRows, encoded_row, ordinal_dataset
 from medjudge.train.judge_trainer import JudgeTrainer, cumulative_loss, verdict_loss
 from medjudge.train.temperature import agreement_measures, ordinal_levels
 
@@ -33,17 +32,8 @@ _WIDEST_LEVEL = 10.0
 """Logits between two cut points at the start; a level as wide takes all but 1 in 75 of what is at its middle."""
 
 
-def new_ordinal_model(options: ModelConfig, start_from: Path | None = None, upper: int | None = None) -> OrdinalModel:
-    """A body and a head, ready to train.
-
-    Args:
-        options: The base model and the shape of the adapter; with `start_from`, both are that judge's.
-        start_from: An ordinal judge whose adapter and head are trained further; None for fresh ones.
-
-    Raises:
-        InputError: The base model cannot be loaded, or has no layer that `lora_target_modules` names; or the files of
-            `start_from` are corrupt or do not fit.
-    """
+def _new_model(options: ModelConfig, start_from: Path | None, upper: int | None) -> OrdinalModel:
+    """A body and a head, ready to train: fresh ones, or those of the ordinal judge `start_from`."""
     assert options.model_name_or_path
     # On a CPU the backward pass of torch 2.13's fused attention is slower than the plain one on texts this short.
     attention = options.attn_implementation or (None if torch.cuda.is_available() else "eager")
@@ -55,17 +45,16 @@ def new_ordinal_model(options: ModelConfig, start_from: Path | None = None, uppe
             adapted: Any = get_peft_model(body, lora_config(body, options, upper, "FEATURE_EXTRACTION"))
         except ValueError as error:
             raise lora_refusal(error) from None
+        model = OrdinalModel(adapted, width)
     else:
-        adapted = adapter_to_train(body, start_from)
-    model = OrdinalModel(adapted, width)
+        with damage_explained(f"start_from {start_from}"):
+            model = OrdinalModel(load_adapter(body, start_from, trainable=True), width)
+            model.load_head(start_from)
     for module in model.body.modules():
         # Autocast alone chooses the adapter's dtype. peft would turn each of its inputs to float32 before autocast
         # turns it back: the same numbers, an eighth of the time of a training step on a CPU.
         if isinstance(module, LoraLayer):
             module.cast_input_dtype_enabled = False
-    if start_from is not None:
-        with damage_explained(f"start_from {start_from}"):
-            model.load_head(start_from)
     return model
 
 
@@ -101,6 +90,16 @@ class OrdinalTrainer(JudgeTrainer):
     """The Trainer with an ordinal loss, and checkpoints that hold only what is trained."""
 
     points_weight = 1.0
+    levels_at = staticmethod(ordinal_levels)
+
+    def save_judge(self, folder: Path) -> None:
+        """Writes the head and the adapter; the judge reads with the base model's tokenizer."""
+        if self.accelerator.is_main_process:
+            model = self.accelerator.unwrap_model(self.model)
+            folder.mkdir(parents=True, exist_ok=True)
+            model.body.save_pretrained(folder)
+            (folder / "README.md").unlink(missing_ok=True)  # peft's template; the judge card takes its place
+            model.save_head(folder)
 
     def compute_loss(
         self, model: nn.Module, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
@@ -124,34 +123,26 @@ class OrdinalTrainer(JudgeTrainer):
             raise ValueError("the checkpoint belongs to a judge of another shape; start without --resume")
 
 
-def ordinal_datasets(
-    judge: JudgeArguments, training: SFTConfig, tokenizer: PreTrainedTokenizerBase, data: TrainingData
-) -> tuple[Dataset, Dataset]:
-    """The rows of training and validation."""
-    assert training.max_length
-    train, validation = [
-        ordinal_dataset(lines, tokenizer, training.max_length, judge.windows) for lines in (data.train, data.validation)
-    ]
-    return train, validation
+def ordinal_rows(config: TrainingConfig, tokenizer: PreTrainedTokenizerBase, data: TrainingData) -> TrainingRows:
+    """Encodes all lines, cut to what the judge's windows hold."""
+    length, windows = config.training.max_length, config.judge.windows
+    assert length
+    train, validation = [ordinal_dataset(lines, tokenizer, length, windows) for lines in (data.train, data.validation)]
+    return TrainingRows(train, validation, data)
 
 
-def ordinal_trainer(
-    judge: JudgeArguments,
-    model: ModelConfig,
-    training: SFTConfig,
-    tokenizer: PreTrainedTokenizerBase,
-    data: TrainingData,
-) -> OrdinalTrainer:
+def ordinal_trainer(config: TrainingConfig, tokenizer: PreTrainedTokenizerBase, rows: TrainingRows) -> OrdinalTrainer:
     """A trainer of a base model with a fresh adapter and head, or with those of the judge `start_from`.
 
     A fresh head starts as the similarity baseline.
 
     Raises:
-        InputError: As `new_ordinal_model`.
+        InputError: The base model cannot be loaded, or has no layer that `lora_target_modules` names; or the files of
+            `start_from` are corrupt or do not fit.
     """
+    judge, model, training = config
     start_from = judge.start_folder
-    body_and_head = new_ordinal_model(model, start_from, judge.upper_layers)
-    train, validation = ordinal_datasets(judge, training, tokenizer, data)
+    body_and_head = _new_model(model, start_from, judge.upper_layers)
     # The columns are ours, not arguments of the model's forward.
     training.remove_unused_columns = False
     training.label_names = ["labels", "level"]
@@ -163,19 +154,19 @@ def ordinal_trainer(
         training.gradient_checkpointing = training.activation_checkpointing = False
     pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
     if start_from is None:
-        start_from_similarity(body_and_head, train, pad_id, training.seed, training.device)
+        start_from_similarity(body_and_head, rows.train, pad_id, training.seed, training.device)
 
     passes = _ON_CPU if training.device.type == "cpu" else _ON_GPU
 
-    def batch(rows: list[dict[str, Any]]) -> dict[str, Any]:
-        points = [len(row["verdicts"]) for row in rows]
-        texts = collate([encoded_row(row) for row in rows], points, pad_id, passes)
+    def batch(lines: list[dict[str, Any]]) -> dict[str, Any]:
+        points = [len(line["verdicts"]) for line in lines]
+        texts = collate([encoded_row(line) for line in lines], points, pad_id, passes)
         # labels first: the Trainer takes the size of a batch from the first tensor that it meets.
         return {
-            "labels": torch.tensor([row["labels"] for row in rows], dtype=torch.float32),
-            "level": torch.tensor([row["level"] for row in rows]),
-            "weight": torch.tensor([row["weight"] for row in rows], dtype=torch.float32),
-            "verdicts": torch.tensor([each for row in rows for each in row["verdicts"]]).view(-1, len(VERDICTS)),
+            "labels": torch.tensor([line["labels"] for line in lines], dtype=torch.float32),
+            "level": torch.tensor([line["level"] for line in lines]),
+            "weight": torch.tensor([line["weight"] for line in lines], dtype=torch.float32),
+            "verdicts": torch.tensor([each for line in lines for each in line["verdicts"]]).view(-1, len(VERDICTS)),
             **texts._asdict(),
         }
 
@@ -183,8 +174,8 @@ def ordinal_trainer(
         model=body_and_head,
         args=training,
         data_collator=batch,
-        train_dataset=train,
-        eval_dataset=validation,
+        train_dataset=rows.train,
+        eval_dataset=rows.validation,
         compute_metrics=validation_metrics,
     )
     trainer.model_accepts_loss_kwargs = False
@@ -196,13 +187,3 @@ def validation_metrics(prediction: EvalPrediction) -> dict[str, float]:
     """`agreement_measures` of predictions whose labels are soft labels and levels."""
     _, level = prediction.label_ids
     return agreement_measures(ordinal_levels(np.asarray(prediction.predictions), 1.0), level)
-
-
-def save_ordinal(trainer: Any, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Writes the head and the adapter; the judge reads with the base model's tokenizer."""
-    if trainer.accelerator.is_main_process:
-        model = trainer.accelerator.unwrap_model(trainer.model)
-        folder.mkdir(parents=True, exist_ok=True)
-        model.body.save_pretrained(folder)
-        (folder / "README.md").unlink(missing_ok=True)  # peft's template; the judge card takes its place
-        model.save_head(folder)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import ceil
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,7 +17,7 @@ from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 from medjudge.models.hardware import peak_of_process
 from medjudge.train.arguments import TrainingConfig
 from medjudge.train.checks import FEW_STEPS, batch_size, memory_explained
-from medjudge.train.features import TrainingData
+from medjudge.train.features import TrainingData, TrainingRows
 from medjudge.train.kinds import KINDS
 from medjudge.train.ordinal import without_dropout
 
@@ -40,7 +40,6 @@ class TrainingPlan:
     """The size of a training run; `device` and what follows it only where it would train on this machine.
 
     Attributes:
-        base_model: The model that is trained, `output_dir` the judge folder.
         tokens: Tokens of an epoch, those that packs share counted once; `longest` are those of the longest line.
         sequences: What batches are made of: lines, or packs of them if `packed`.
         steps: Optimizer steps of the whole run, each over `batch` sequences.
@@ -67,9 +66,6 @@ class TrainingPlan:
     seconds: float | None = None
     hours: float | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
     def text(self) -> list[str]:
         """The plan in lines for the screen."""
         what = "packs of lines" if self.packed else "lines"
@@ -84,10 +80,10 @@ class TrainingPlan:
         if self.steps < FEW_STEPS:
             lines.append(f"warning: below about {FEW_STEPS} optimizer steps a judge learns little")
         if self.memory is None or self.seconds is None or self.hours is None:
-            return [
-                *lines,
-                "memory and time: not measured, as this config trains on a GPU; run --plan on a machine with one",
-            ]
+            lines.append(
+                "memory and time: not measured, as this config trains on a GPU; run --plan on a machine with one"
+            )
+            return lines
         hours = f"{self.hours:.1f} hours" if self.hours >= 1 else f"{60 * self.hours:.0f} minutes"
         return [
             *lines,
@@ -99,18 +95,14 @@ class TrainingPlan:
 def plan_of(
     name: str, config: TrainingConfig, tokenizer: PreTrainedTokenizerBase, files: TrainingData, here: bool
 ) -> TrainingPlan:
-    """Plans a run.
-
-    Args:
-        here: Whether the run would train on this machine: some steps of it are then taken.
+    """Plans a run. Where it would train on this machine (`here`), some steps of it are taken.
 
     Raises:
         InputError: The base model cannot be loaded, or a step needs more memory than there is.
     """
     judge, model, training = config
-    kind = KINDS[judge.kind]
-    data = kind.with_room(judge, training, tokenizer, files)
-    train, validation = kind.datasets(judge, training, tokenizer, data)
+    rows = KINDS[judge.kind].rows(config, tokenizer, files)
+    train, validation, _ = rows
     tokens = [row_tokens(row) for row in train]
     steps = ceil(len(train) / training.per_device_train_batch_size / training.world_size)
     steps = max(1, ceil(steps / training.gradient_accumulation_steps))
@@ -128,7 +120,7 @@ def plan_of(
         batch=batch_size(training),
         epochs=round(total / steps, 2),
         steps=total,
-        **(_measured(config, tokenizer, data, total / steps) if here else {}),
+        **(_measured(config, tokenizer, rows, total / steps) if here else {}),
     )
 
 
@@ -149,27 +141,21 @@ def _lines(before: Sequence[Any], rows: Dataset) -> LinesOfFile:
 
 
 def _measured(
-    config: TrainingConfig, tokenizer: PreTrainedTokenizerBase, data: TrainingData, epochs: float
+    config: TrainingConfig, tokenizer: PreTrainedTokenizerBase, read: TrainingRows, epochs: float
 ) -> dict[str, Any]:
-    """Takes four steps of the real trainer and evaluates one batch: typical batches, and the longest ones.
+    """Takes four steps of the real trainer and evaluates one batch, for `device`, `memory`, `seconds` and `hours`.
 
     The first step warms up and allocates the moments of the optimiser. The last two read one batch, as states that are
     kept between epochs make the second time shorter.
-
-    Args:
-        data: The lines with room in the window.
-
-    Returns:
-        The plan's `device`, `memory`, `seconds` and `hours`.
     """
-    judge, model, training = config.judge, config.model, copy(config.training)
+    training = copy(config.training)
     training.max_steps, training.gradient_accumulation_steps = 4, 1
     training.eval_strategy, training.save_strategy = IntervalStrategy.NO, SaveStrategy.NO
     training.logging_strategy, training.report_to = IntervalStrategy.NO, []
     training.load_best_model_at_end, training.eval_on_start, training.disable_tqdm = False, False, True
     with TemporaryDirectory() as folder, memory_explained(training):
         training.output_dir = folder
-        trainer = KINDS[judge.kind].trainer(judge, model, training, tokenizer, data)
+        trainer = KINDS[config.judge.kind].trainer(config._replace(training=training), tokenizer, read)
         trainer.remove_callback(PrinterCallback)  # of losses, on stdout
         if training.use_cpu:
             without_dropout(trainer.model)
@@ -202,8 +188,6 @@ def _by_tokens(rows: Dataset) -> list[int]:
 
 
 class _Clock(TrainerCallback):
-    """Keeps when each step ended."""
-
     def __init__(self) -> None:
         self.ends: list[float] = []
 

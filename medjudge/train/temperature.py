@@ -44,7 +44,10 @@ def generative_levels(logits: np.ndarray, temperature: float) -> np.ndarray:
 
 
 def calibrated(logits: np.ndarray, target: np.ndarray, level: np.ndarray, at: AtTemperature) -> Calibration:
-    """Fits a temperature where the answers suffice and it helps, and measures what it changes (Guo et al., 2017).
+    """Fits a temperature where the answers suffice and it helps, and measures what it changes.
+
+    It is the one with the smallest negative log likelihood of the soft labels, from 0.1 to 10 (Guo et al., 2017,
+    section 4.2, with soft labels instead of classes).
 
     Args:
         logits: What the judge gives before its probabilities, shape (n, k).
@@ -53,7 +56,16 @@ def calibrated(logits: np.ndarray, target: np.ndarray, level: np.ndarray, at: At
             have a mean below 4.
         at: `ordinal_levels` or `generative_levels`.
     """
-    temperature = round(fit_temperature(logits, target, at), 4) if len(target) >= FEWEST_ANSWERS else 1.0
+    logits, target = np.asarray(logits, float), np.asarray(target, float)
+
+    def loss(log_temperature: float) -> float:
+        rows = np.maximum(at(logits, float(np.exp(log_temperature))), _LEAST_PROBABILITY)
+        return float(-(target * np.log(rows)).sum(axis=1).mean())
+
+    temperature = 1.0
+    if len(target) >= FEWEST_ANSWERS:
+        least = minimize_scalar(loss, bounds=(np.log(0.1), np.log(10.0)), method="bounded")
+        temperature = round(float(np.exp(least.x)), 4)
     usable = np.asarray(level) >= USABLE_FROM
     before, after = [
         expected_calibration_error(at(logits, value)[:, USABLE_FROM - 1 :].sum(axis=1), usable)
@@ -61,22 +73,6 @@ def calibrated(logits: np.ndarray, target: np.ndarray, level: np.ndarray, at: At
     ]
     fitted = bool(after < before)
     return Calibration(temperature if fitted else 1.0, before, after if fitted else before, len(target), fitted)
-
-
-def fit_temperature(logits: np.ndarray, target: np.ndarray, at: AtTemperature) -> float:
-    """The temperature with the smallest negative log likelihood of the soft labels, from 0.1 to 10.
-
-    Temperature scaling (Guo et al., 2017, section 4.2), with soft labels instead of classes; arguments as of
-    `calibrated`.
-    """
-    logits, target = np.asarray(logits, float), np.asarray(target, float)
-
-    def loss(log_temperature: float) -> float:
-        rows = np.maximum(at(logits, float(np.exp(log_temperature))), _LEAST_PROBABILITY)
-        return float(-(target * np.log(rows)).sum(axis=1).mean())
-
-    fitted = minimize_scalar(loss, bounds=(np.log(0.1), np.log(10.0)), method="bounded")
-    return float(np.exp(fitted.x))
 
 
 def agreement_measures(rows: np.ndarray, level: np.ndarray) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,54 +18,46 @@ from medjudge.train.arguments import TrainingConfig
 from medjudge.train.checkpoints import kept_step
 from medjudge.train.checks import batch_size
 from medjudge.train.features import TrainingData, question_ids
-from medjudge.train.kinds import KINDS
-from medjudge.train.temperature import Calibration, agreement_measures, calibrated
+from medjudge.train.temperature import agreement_measures, calibrated
 
 _MEASURES = ("eval_loss", "eval_quadratic_kappa", "eval_usable_agreement", "eval_score_mass")
-
-
-class Outcome(NamedTuple):
-    """The measurements of a finished training run.
-
-    Attributes:
-        history: The trainer's log.
-        calibration: The temperature.
-        validation: Loss and agreement on the validation file, at the temperature that was fitted.
-        untuned: The same measures before the first step; None where they were not taken.
-    """
-
-    history: list[dict[str, Any]]
-    calibration: Calibration
-    validation: dict[str, float]
-    untuned: dict[str, float] | None
-
-
-def measure(trainer: Any, config: TrainingConfig) -> Outcome:
-    """Fits the temperature on the answers that chose the checkpoint, and measures the judge on them."""
-    levels_at = KINDS[config.judge.kind].levels
-    history = list(trainer.state.log_history)
-    # A run that resumed after its best evaluation did not make that one.
-    evaluation = trainer.evaluations.get(kept_step(trainer)) or trainer.predict(
-        trainer.eval_dataset, metric_key_prefix="eval"
-    )
-    target, level = evaluation.label_ids
-    calibration = calibrated(evaluation.predictions, target, level, levels_at)
-    agreement = agreement_measures(levels_at(np.asarray(evaluation.predictions), calibration.temperature), level)
-    validation = _measures(evaluation.metrics | {f"eval_{name}": value for name, value in agreement.items()})
-    untuned = next((_measures(entry) for entry in history if entry["step"] == 0 and "eval_loss" in entry), None)
-    return Outcome(history, calibration, validation, untuned)
 
 
 def _measures(metrics: Mapping[str, float]) -> dict[str, float]:
     return {name: round(metrics[name], 6) for name in _MEASURES if name in metrics}
 
 
-def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, start: JudgeCard | None) -> JudgeCard:
-    """The card of a judge.
+def _measured(trainer: Any) -> dict[str, Any]:
+    """The losses of a finished run, the temperature fitted on the answers that chose the checkpoint, and its measures.
 
-    Args:
-        start: The card of the judge that training continued from; the questions that it saw count as seen.
+    `untuned` has the same measures before the first step; None where they were not taken.
     """
+    history = trainer.state.log_history
+    # A run that resumed after its best evaluation did not make that one.
+    evaluation = trainer.evaluations.get(kept_step(trainer)) or trainer.predict(
+        trainer.eval_dataset, metric_key_prefix="eval"
+    )
+    target, level = evaluation.label_ids
+    calibration = calibrated(evaluation.predictions, target, level, trainer.levels_at)
+    rows = trainer.levels_at(np.asarray(evaluation.predictions), calibration.temperature)
+    agreement = agreement_measures(rows, level)
+    return {
+        "calibration": {
+            name: round(value, 4) if isinstance(value, float) else value
+            for name, value in calibration._asdict().items()
+        },
+        "validation": _measures(evaluation.metrics | {f"eval_{name}": value for name, value in agreement.items()}),
+        "untuned": next((_measures(entry) for entry in history if entry["step"] == 0 and "eval_loss" in entry), None),
+        "loss": [[entry["step"], round(entry["loss"], 6)] for entry in history if "loss" in entry],
+    }
+
+
+def trained_card(trainer: Any, config: TrainingConfig, data: TrainingData, start: JudgeCard | None) -> JudgeCard:
+    """Measures a judge that was just trained on these lines, and describes it; every process calls it.
+
+    `start` is the card of the judge that training continued from: the questions that it saw count as seen.
+    """
+    measured = _measured(trainer)
     judge, model, training = config
     assert model.model_name_or_path
     assert training.max_length
@@ -94,7 +86,7 @@ def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, s
         max_length=training.max_length,
         windows=judge.windows if judge.kind == "ordinal" else 1,
         only_languages=judge.only_languages,
-        temperature=outcome.calibration.temperature,
+        temperature=measured["calibration"]["temperature"],
         trained_on=trained_on,
         training={
             "started_from": judge.start_from,
@@ -113,13 +105,7 @@ def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, s
             "bf16": training.bf16,
             "lora_r": model.lora_r,
             "lora_alpha": model.lora_alpha,
-            "calibration": {
-                name: round(value, 4) if isinstance(value, float) else value
-                for name, value in outcome.calibration._asdict().items()
-            },
-            "validation": outcome.validation,
-            "untuned": outcome.untuned,
-            "loss": [[entry["step"], round(entry["loss"], 6)] for entry in outcome.history if "loss" in entry],
+            **measured,
             "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
         },
     )

@@ -9,7 +9,7 @@ from medjudge.annotate.add_scores import Added, add_records
 from medjudge.annotate.adjudicate import open_disputes
 from medjudge.annotate.draw import draw_plan, read_deferred
 from medjudge.annotate.intake import Checked, check_forms, plans_of
-from medjudge.annotate.plan import Plan, PlanOptions, RaterProgress, earlier_file, write_plan
+from medjudge.annotate.plan import Plan, PlanOptions, RaterProgress, earlier_file, plan_file, read_plans, write_plan
 from medjudge.annotate.tasks import LEVELS, PAIRS, Task
 from medjudge.annotate.workbook import read_workbook, write_workbook
 from medjudge.errors import InputError
@@ -145,11 +145,11 @@ def import_forms(
     """
     run = run if isinstance(run, Run) else Run.existing(Path(run))
     forms = [read_workbook(file, run.scheme(), task) for file in dict.fromkeys(files)]
-    plans = plans_of(forms, task.read_plans(run))
+    plans = plans_of(forms, read_plans(run, task.plan_name, task.command))
     checked = check_forms(run, task, plans, forms, replace)
     if not accept_valid:
         checked.require_valid(task)
-    added = add_records(run, task, checked.records, replace)
+    added = add_records(run, checked.records, replace, task)
     return ImportedForms(
         task,
         added,
@@ -167,7 +167,7 @@ def _existing_plan(run: Run, options: PlanOptions, task: Task) -> Plan | None:
     Raises:
         InputError: The run has another plan. Its forms may be out, even if none came back yet.
     """
-    file = task.plan_file(run)
+    file = plan_file(run, task.plan_name)
     if not file.exists():
         return None
     plan = task.read_plan(run)

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from medjudge.annotate.add_scores import scores_lock
 from medjudge.annotate.adjudicate import adjudication_plan
@@ -14,10 +14,7 @@ from medjudge.annotate.tasks import AGREED, LEVELS, Task
 from medjudge.errors import InputError
 from medjudge.files import read_json, write_whole
 from medjudge.store import Run
-from medjudge.workflows.network import Listener, Network, listen, web_server_needed
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
+from medjudge.workflows.network import Network, Pages, listen, require_web_server
 
 
 class RaterLink(NamedTuple):
@@ -28,19 +25,13 @@ class RaterLink(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AnnotationPages:
-    """The pages of some raters, listening; `links` are by rater."""
+class AnnotationPages(Pages):
+    """The pages of some raters; `links` are by rater."""
 
     links: dict[str, RaterLink]
-    listener: Listener
-    _app: "FastAPI"
     run: Run
     plan: Plan
     task: Task
-
-    def serve(self) -> None:
-        """Serves the pages until Ctrl-C."""
-        self.listener.serve(self._app)
 
     def open_units(self) -> dict[str, int]:
         """The number of units that each rater has left."""
@@ -79,9 +70,10 @@ def open_pages(
             raise InputError(
                 f"--rater {rater}: no {task.work} in the plan of {run.path}; the raters are {', '.join(by_rater)}"
             )
-    with web_server_needed(f"{task.command} serve", "annotate"):
-        from medjudge.annotate.access import Access
-        from medjudge.annotate.serve import annotation_app
+    require_web_server(f"{task.command} serve", "annotate")
+    from medjudge.annotate.access import Access
+    from medjudge.annotate.serve import annotation_app
+
     listener = listen(network)
     with scores_lock(run):
         tokens = _kept_tokens(run, chosen)
@@ -97,7 +89,7 @@ def open_pages(
         rater: RaterLink(f"{listener.address}/?token={token}", len(set(by_rater[rater])))
         for rater, token in tokens.items()
     }
-    return AnnotationPages(links, listener, app, run, plan, task)
+    return AnnotationPages(listener, app, links, run, plan, task)
 
 
 def _kept_tokens(run: Run, raters: Sequence[str]) -> dict[str, str]:

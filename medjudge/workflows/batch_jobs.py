@@ -44,7 +44,7 @@ def judge_by_batch_jobs(run: Run, judge_ref: ApiRef, options: JudgeOptions, wait
     batch_jobs = BatchJobs(run, judge_ref.name, judge_ref.model, options.server.base_url, Spending(run, options.limit))
     file, recorded = run.judgments_file(judge_ref.name), run.judge_entry(judge_ref.name)
     refused = set(recorded.get("refused_parameters", []))
-    rewrite_without_failed(file, run.judgments(judge_ref.name), options, recorded, run.rewrite)
+    rewrite_without_failed(run, file, run.judgments(judge_ref.name), options, recorded)
     record_judge(run, judge_ref, options, judge_sha256)
     try:
         while True:

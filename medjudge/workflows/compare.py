@@ -16,7 +16,6 @@ from medjudge.judge.open import (
     ImportedRef,
     JudgeOptions,
     JudgeRef,
-    PanelRef,
     check_servers,
     resolve_judge_or_panel,
 )
@@ -42,10 +41,9 @@ from medjudge.validation.comparison import (
     possible_pairs,
     read_pair_study,
 )
-from medjudge.workflows.judge import judge_answers
 from medjudge.workflows.label_station import LabelStation
-from medjudge.workflows.panel import check_panel, judge_panel
-from medjudge.workflows.physician_scores import seen_by, unseen_by
+from medjudge.workflows.panel import check_panel, judged_by
+from medjudge.workflows.physician_scores import unseen_by
 
 
 class CompareOptions(NamedTuple):
@@ -135,10 +133,7 @@ def compare(
             )
             possible = possible_pairs(run.questions(), run.answers(), models)
             answers = {key for pair in possible for key in pair.answers}
-            if isinstance(judge_ref, PanelRef):
-                judge_panel(run, judge_ref, options.judging, answers)
-            elif not isinstance(judge_ref, ImportedRef):
-                judge_answers(run, judge_ref, options.judging, answers)
+            judged_by(run, judge_ref, options.judging, answers)
             new = 0
         study = write_pair_study(run, judge_ref, models, options.settings)
         spent = run.manifest().get("spending") or {}
@@ -156,9 +151,7 @@ def write_pair_study(run: Run, judge_ref: AnyRef, models: Sequence[str], setting
     Raises:
         InputError: No pair has a verdict.
     """
-    # Agreement on what a judge has seen would mean nothing. The run's manifest knows of judges that are not here.
-    seen = judge_ref.seen | seen_by(run, judge_ref.name)
-    by_physicians = unseen_by(run, judge_ref.name, seen, physician_pairs(run), "physicians' pairs")
+    by_physicians = unseen_by(run, judge_ref, physician_pairs(run), "physicians' pairs")
     compared = compares(judge_ref) or (isinstance(judge_ref, ImportedRef) and pair_judgments(run, judge_ref.name))
     how: Literal["pairs", "pointwise"] = "pairs" if compared else "pointwise"
     study = pair_study(run, judge_ref.name, how, models, by_physicians, settings)
@@ -256,9 +249,8 @@ def _judge_pairs(run: Run, judge_ref: JudgeRef, models: Sequence[str], options: 
         return 0
     if done:
         say(f"{len(done)} judgments of pairs by {judge_ref.name} exist; {len(work)} to go")
-    bar = (len(work), "comparing", "order")
-    judged = list(station.judged([work], bar, "{made} judgments of pairs were made and are"))
-    return len({judgment.pair_key for judgment in judged})
+    station.judge(work, "comparing", "order", "{made} judgments of pairs were made and are")
+    return len({each.key for each in work})
 
 
 def _spread(pairs: Sequence[PairKey], seed: int) -> list[PairKey]:

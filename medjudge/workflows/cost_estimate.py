@@ -1,10 +1,8 @@
 """`medjudge eval --dry-run`: calls, tokens and price of an API judge, without sending a request."""
 
-from collections.abc import Sequence
-
 from pydantic import BaseModel
 
-from medjudge.chat_api.client import ChatRequest, body_bytes, request_body
+from medjudge.chat_api.client import body_bytes, request_body
 from medjudge.chat_api.spending import Limit, Price, Spending, example
 from medjudge.errors import InputError
 from medjudge.judge.items import item_assignments, item_judgments
@@ -120,33 +118,24 @@ def _of_judge(
         done = {each.answer_key for each in not_failed(item_judgments(run, judge_ref.name), options, recorded)}
         to_check = [one for one in item_assignments(questions, answers, scheme) if one.answer.key not in done]
         requests += [(limited(one.request()), USUAL_ITEM * len(one.items)) for one in split_empty(to_check, "")[0]]
-    return _estimate(requests, judge_ref.model, Spending(run, Limit(None, options.limit.prices)), batch_job)
-
-
-def _estimate(
-    requests: Sequence[tuple[ChatRequest, int]], model: str, spending: Spending, batch_job: bool
-) -> CostEstimate:
-    """The tokens and the price of the requests with the usual tokens of each reply, about and at most.
-
-    At most: a token for each byte of a request, and the full length of each reply. About: a token for four ASCII bytes
-    or two others, and the usual reply. Reminders come on top.
-    """
+    # At most: a token for each byte of a request. About: a token for four ASCII bytes or two others.
     most_in = about_in = 0
-    for request, _ in requests:
-        body = request_body(model, request)
+    for one, _ in requests:
+        body = request_body(judge_ref.model, one)
         size = body_bytes(body)
         not_ascii = size - sum(len(message["content"].encode("ascii", "ignore")) for message in body["messages"])
         most_in += size
         about_in += (size - not_ascii) // 4 + not_ascii // 2
-    about_out, most_out = sum(usual for _, usual in requests), sum(request.max_tokens for request, _ in requests)
+    about_out, most_out = sum(usual for _, usual in requests), sum(one.max_tokens for one, _ in requests)
+    spending = Spending(run, Limit(None, options.limit.prices))
     estimate = CostEstimate(
-        model=model,
+        model=judge_ref.model,
         calls=len(requests),
         tokens_in=Amount(about=about_in, at_most=most_in),
         tokens_out=Amount(about=about_out, at_most=most_out),
         spent_usd=spending.totals()["usd"],
     )
-    if price := spending.prices.get(model):
+    if price := spending.prices.get(judge_ref.model):
         about, at_most = price.cost(about_in, about_out, batch_job), price.cost(most_in, most_out, batch_job)
         estimate.usd = Amount(about=round(about, 4), at_most=round(at_most, 4))
         estimate.price = AppliedPrice(**price.model_dump(), applied_share=price.batch if batch_job else 1.0)

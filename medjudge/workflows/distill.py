@@ -135,7 +135,7 @@ def distill_training_set(
     if stages is not None:
         files |= {folder / FIRST_FILE: stages.first, folder / LAST_FILE: stages.last}
     for file, lines in files.items():
-        write_whole(file, "".join(line.model_dump_json() + "\n" for line in lines))
+        write_records(file, lines)
     write_json(result.summary_file, summary)
     if held:
         shutil.rmtree(folder / HELD_OUT, ignore_errors=True)  # of a process that was killed: no training set was here

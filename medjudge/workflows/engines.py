@@ -8,13 +8,12 @@ from medjudge.models.hardware import choose_device
 from medjudge.parallel.ray_pool import require_ray
 
 
-def check_engine(engine: str, device: str, option: str = "--engine") -> None:
+def check_engine(engine: str, device: str) -> None:
     """Finds out before any work whether this machine has an engine and a device.
 
     Args:
         engine: `transformers`, `vllm` or `ray`.
         device: `auto`, `cpu` or `cuda`; with Ray, of the workers, where this machine may have none.
-        option: The option that names the engine.
 
     Raises:
         InputError: It has not, or `accelerate launch` started several processes.
@@ -24,8 +23,8 @@ def check_engine(engine: str, device: str, option: str = "--engine") -> None:
     if engine != "ray" or device != "cuda":
         choose_device(device)
     if engine == "vllm":
-        require_vllm(f"{option} vllm")
+        require_vllm()
     elif engine == "ray":
         require_ray()
     elif engine != "transformers":
-        raise InputError(f"{option} {engine}: unknown; use transformers, vllm or ray")
+        raise InputError(f"--engine {engine}: unknown; use transformers, vllm or ray")

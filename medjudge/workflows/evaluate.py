@@ -36,17 +36,12 @@ from medjudge.workflows.answer import (
     load_before_writing,
 )
 from medjudge.workflows.batch_jobs import judge_by_batch_jobs
-from medjudge.workflows.judge import (
-    check_judge_engine,
-    introduction,
-    judge_answers,
-    require_same_judge,
-    with_inference,
-)
+from medjudge.workflows.engines import check_engine
+from medjudge.workflows.judge import introduction, judge_answers, require_same_judge, with_inference
 from medjudge.workflows.mark_items import mark_items, require_items
 from medjudge.workflows.panel import check_panel, judge_panel, panel_introduction
 from medjudge.workflows.physician_scores import Deferred, defer
-from medjudge.workflows.preflight import Preflight, preflight
+from medjudge.workflows.preflight import preflight
 from medjudge.workflows.report import Scores, write_scores
 from medjudge.workflows.run_folder import (
     Choice,
@@ -172,6 +167,7 @@ class Prepared(NamedTuple):
     Attributes:
         benchmark: The chosen questions, with their scheme.
         answers: The answers of files, if any.
+        introduction: A line on the judge, and one on what it will find.
     """
 
     request: EvaluationRequest
@@ -179,8 +175,7 @@ class Prepared(NamedTuple):
     benchmark: OpenedBenchmark
     answers: list[Answer] | None
     run: Run
-    introduction: str
-    preflight: Preflight
+    introduction: tuple[str, str]
 
 
 def evaluate(
@@ -284,7 +279,7 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     run, benchmark = open_benchmark(request.benchmark, request.scheme, request.run, options.choice, request.limit)
     # A member may be known by its judgments in the run; a judge alone has nothing left to judge there.
     judge_ref = resolve_panel(request.judge, run) if is_panel(request.judge) else resolve_judge(request.judge)
-    check_judge_engine(judge_ref, judging)
+    check_engine(judging.engine, judging.device)
     judge_ref = with_inference(judge_ref, judging)
     if judging.replies.tokens is not None and not any(isinstance(member, ApiRef) for member in members_of(judge_ref)):
         raise InputError(f"--judge-tokens: is for openai: judges, and {request.judge} is none; leave it out")
@@ -312,7 +307,7 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     else:
         line = introduction(judge_ref, judging, benchmark.scheme, run, models)
     benchmark = benchmark._replace(questions=questions)
-    return Prepared(request, judge_ref, benchmark, answers, run, line, counts)
+    return Prepared(request, judge_ref, benchmark, answers, run, (line, counts))
 
 
 def _existing_answers(request: EvaluationRequest, benchmark: OpenedBenchmark, run: Run) -> list[Answer] | None:
@@ -326,23 +321,16 @@ def _existing_answers(request: EvaluationRequest, benchmark: OpenedBenchmark, ru
 
 
 def _loaded_before_writing(prepared: Prepared) -> Judge | None:
-    """Loads a local judge before its run folder is made: one that cannot be loaded leaves no folder behind.
-
-    Returns:
-        The judge; None where the run exists, the judge is not in this process, or models that answer first need the
-        memory.
-    """
+    """Loads a local judge before its run folder is made; returns None where models answer first and need the memory."""
     judge_ref, options = prepared.judge_ref, prepared.request.options.judging
     if prepared.run.path.exists() or not isinstance(judge_ref, FolderRef) or options.engine == "ray":
         return None
-    if options.engine == "vllm" and prepared.request.models:
-        return None  # vLLM takes minutes to start; what it cannot load was refused already
     judge = judge_ref.load(options, prepared.benchmark.scheme)
     return None if prepared.request.models else judge
 
 
 def _introduce(prepared: Prepared, shown: bool = True) -> None:
-    for line in (prepared.introduction, prepared.preflight.line):
+    for line in prepared.introduction:
         notify(line, shown and not is_quiet())
 
 

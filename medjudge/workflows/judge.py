@@ -1,7 +1,7 @@
 """The judge station: judges the answers of a run folder with a judge, and records whose judgments these are."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +13,6 @@ from medjudge.judge.api import ApiJudge
 from medjudge.judge.folder import JudgeCard
 from medjudge.judge.open import AnyRef, ApiRef, FolderRef, JudgeOptions, JudgeRef, members_of, quantised
 from medjudge.judge.protocol import Assignment, Judge, assignments
-from medjudge.judge.vllm_judge import require_runs_in_vllm
 from medjudge.pair_records import PairJudgment
 from medjudge.provenance import stamped
 from medjudge.records import AnswerKey, ErrorKind, Judgment
@@ -22,7 +21,6 @@ from medjudge.screen import progress_bar, say, stop_explained
 from medjudge.store import Run
 from medjudge.validation.status import Use, validation_status
 from medjudge.validation.validations import statuses_in, validate_command
-from medjudge.workflows.engines import check_engine
 from medjudge.workflows.run_folder import record_spending
 
 Made = TypeVar("Made", Judgment, ItemJudgment, PairJudgment)
@@ -51,11 +49,10 @@ def judge_answers(
     """
     judge_sha256 = require_same_judge(run, judge_ref, options)
     file = run.judgments_file(judge_ref.name)
+    judgments = run.judgments(judge_ref.name)
     if isinstance(judge_ref, ApiRef):
         _refuse_beside_batch_job(run, judge_ref.name)
-        recorded = run.judge_entry(judge_ref.name)
-        rewrite_without_failed(file, run.judgments(judge_ref.name), options, recorded, run.rewrite)
-    judgments = run.judgments(judge_ref.name)
+        judgments = rewrite_without_failed(run, file, judgments, options, run.judge_entry(judge_ref.name))
     work = not_judged(assignments(run.questions(), run.answers(), options.rounds, run.scheme()), judgments)
     if only is not None:
         work = [assignment for assignment in work if assignment.answer.key in only]
@@ -97,18 +94,6 @@ def load(judge_ref: JudgeRef, options: JudgeOptions, run: Run) -> Judge:
     return judge_ref.load(options, run.scheme(), spending)
 
 
-def check_judge_engine(judge_ref: AnyRef, options: JudgeOptions) -> None:
-    """Finds out before any work whether the engine of the options can run a judge.
-
-    Raises:
-        InputError: It cannot, or is not installed.
-    """
-    check_engine(options.engine, options.device, "--judge-engine" if options.engine == "vllm" else "--engine")
-    for member in members_of(judge_ref):
-        if options.engine == "vllm" and isinstance(member, FolderRef):
-            require_runs_in_vllm(member.folder, member.card)
-
-
 def with_inference(judge_ref: _Ref, options: JudgeOptions) -> _Ref | FolderRef:
     """Finds out before any work whether a judge can be run on the quantised base that the options name.
 
@@ -116,7 +101,7 @@ def with_inference(judge_ref: _Ref, options: JudgeOptions) -> _Ref | FolderRef:
         The judge, on a quantised base where the options say so.
 
     Raises:
-        InputError: It cannot: there is no generative judge, the engine has its own way, or something is not installed.
+        InputError: It cannot: there is no generative judge, or something is not installed.
     """
     if options.quantization is None:
         return judge_ref
@@ -124,8 +109,6 @@ def with_inference(judge_ref: _Ref, options: JudgeOptions) -> _Ref | FolderRef:
     if not any(member.kind == "generative" for member in members_of(judge_ref)):
         kind = f"of kind {judge_ref.kind}" if isinstance(judge_ref, FolderRef) else "none"
         raise InputError(f"{option}: is for generative judges, and judge {judge_ref.name} is {kind}")
-    if options.engine == "vllm":
-        raise InputError(f"{option}: not with --judge-engine vllm, which decides this itself; leave one of them out")
     if not isinstance(judge_ref, FolderRef):
         raise InputError(
             f"{option}: judge {judge_ref.name} is a panel; judge with its members one by one, "
@@ -151,22 +134,18 @@ def _refuse_beside_batch_job(run: Run, judge: str) -> None:
 
 
 def rewrite_without_failed(
-    file: Path,
-    judgments: Sequence[Made],
-    options: JudgeOptions,
-    recorded: Mapping[str, Any],
-    write: Callable[[Path, Iterable[Made]], None],
-) -> None:
-    """Removes judgments whose request failed from their file, so that their requests are sent again.
+    run: Run, file: Path, judgments: list[Made], options: JudgeOptions, recorded: Mapping[str, Any]
+) -> list[Made]:
+    """Removes judgments whose request failed from their file: they are sent again. Returns the others.
 
     Args:
         recorded: The judge's entry in `run.json`.
-        write: `Run.rewrite`.
     """
     remaining = not_failed(judgments, options, recorded)
     if len(remaining) < len(judgments):
         notify(f"{len(judgments) - len(remaining)} requests failed last time and are sent again")
-        write(file, remaining)
+        run.rewrite(file, remaining)
+    return remaining
 
 
 def not_failed(judgments: Sequence[Made], options: JudgeOptions, recorded: Mapping[str, Any]) -> list[Made]:

@@ -1,7 +1,7 @@
 """Judges of items and pairs at work in a run: loading, whose judgments a file holds, and what interrupts them."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -51,10 +51,6 @@ class LabelStation(Generic[Made]):
     record: type[Made]
     prompts_sha256: str
 
-    def judgments(self) -> list[Made]:
-        """The judgments of the file; none where there is none yet."""
-        return self.run.made_from_texts(self.file, self.record)
-
     def begin(self) -> list[Made]:
         """Removes what another request may bring from the file, and returns the other judgments.
 
@@ -67,19 +63,16 @@ class LabelStation(Generic[Made]):
                 f"{self.file}: holds judgments by another judge or server of this name, or by other prompts; move the "
                 "file away, or choose another run"
             )
-        rewrite_without_failed(self.file, self.judgments(), self.options, recorded, self.run.rewrite)
-        return self.judgments()
+        judgments = self.run.made_from_texts(self.file, self.record)
+        return rewrite_without_failed(self.run, self.file, judgments, self.options, recorded)
 
-    def judged(
-        self, batches: Iterable[Sequence[Any]], bar: tuple[int, str, str], kept: str, loaded: Judge | None = None
-    ) -> Iterator[Made]:
-        """Judges batch after batch: each judgment is on disk before the next one is made.
+    def judge(self, work: Sequence[Any], label: str, unit: str, kept: str, loaded: Judge | None = None) -> None:
+        """Judges work: each judgment is on disk before the next one is made.
 
         `run.json` says before the first and after the last one whose judgments these are.
 
         Args:
-            batches: The work; the next batch is asked for when the judgments of the one before have been taken.
-            bar: The progress bar: how many judgments are to come, a label, and what is counted.
+            label: The work, and `unit` what is counted, for the progress bar.
             kept: What is said where the work is interrupted, with `{made}` for the number of judgments.
             loaded: The judge where it is in memory already.
 
@@ -90,20 +83,15 @@ class LabelStation(Generic[Made]):
         identity, judge, name, made = self.identity, self._loaded(loaded), self.judge_ref.name, 0
         if self._identity() != identity:
             raise InputError(f"judge {name}: its files changed while it was loaded; run the same command again")
-        total, label, unit = bar
-        shown = progress_bar(total, f"{label} ({name})", unit)
         self._note()
-        start = time.monotonic()
+        start, bar = time.monotonic(), progress_bar(len(work), f"{label} ({name})", unit)
         try:
-            with stop_explained(lambda: f"{kept.format(made=made)} kept in {self.run.path}"):
-                for batch in batches:
-                    for judgment in stamped(judge.judge(batch), self.run.texts()):
-                        self.run.append(self.file, judgment.model_dump_json())
-                        made += 1
-                        shown.update()
-                        yield judgment
+            with stop_explained(lambda: f"{kept.format(made=made)} kept in {self.run.path}"), bar:
+                for judgment in stamped(judge.judge(work), self.run.texts()):
+                    self.run.append(self.file, judgment.model_dump_json())
+                    made += 1
+                    bar.update()
         finally:
-            shown.close()
             self._note(time.monotonic() - start)
             if isinstance(self.judge_ref, ApiRef):
                 record_spending(self.run, self.options.limit.prices)
@@ -147,7 +135,7 @@ class LabelStation(Generic[Made]):
             "kind": judge_ref.kind,
             "base_model": judge_ref.model if isinstance(judge_ref, ApiRef) else judge_ref.card.base_model,
             "sha256": self.identity,
-            "judgments": len(self.judgments()),
+            "judgments": len(self.run.made_from_texts(self.file, self.record)),
             "reply_tokens": most_reply_tokens(self.options, before),
             "seconds": round(before.get("seconds", 0.0) + seconds, 1),
         }

@@ -46,10 +46,9 @@ def leave_out_study(
             recipe refused a fold.
     """
     questions = run.questions()
-    group_of = {question.id: question.group for question in questions}
     answers_by_value = _answers_by_value(run, scores, leave_out)
     taught = frozenset(line.question.id for file in leave_out.training_files for line in read_training_lines(file))
-    require_unseen(ImportedRef(str(leave_out.training_set), taught), scores, group_of)
+    require_unseen(ImportedRef(str(leave_out.training_set), taught), scores, questions)
     # A run of its own, so that the judges of the folds are not listed among those of the run.
     fold_run = Run(run.path / "leave-out")
     trained = train_folds(
@@ -63,7 +62,7 @@ def leave_out_study(
 
     def judged(folder: Path, keys: set[AnswerKey]) -> list[Judgment]:
         judge_ref = resolve_judge(str(folder))
-        require_unseen(judge_ref, scores, group_of)
+        require_unseen(judge_ref, scores, questions)
         return judge_answers(fold_run, judge_ref, judging, keys)
 
     with fold_run.lock():

@@ -71,15 +71,13 @@ def mark_items(run: Run, judge_ref: JudgeRef, options: JudgeOptions, loaded: Jud
         say(f"items of {len(work) - len(waiting)} answers are checked by {judge_ref.name}; {len(waiting)} to go")
     if waiting:
         kept = "the items of {made} answers were checked and are"
-        for _ in station.judged([waiting], (len(waiting), "items", "answer"), kept, loaded):
-            pass
+        station.judge(waiting, "items", "answer", kept, loaded)
     return write_item_study(run, judge_ref)
 
 
 def write_item_study(run: Run, judge_ref: AnyRef) -> ItemStudy:
     """Computes the scores by items from the records of a run, and writes `items/JUDGE.json`."""
-    # Agreement on conversations that the judge was trained on would mean nothing.
-    scores = unseen_by(run, judge_ref.name, judge_ref.seen, run.item_scores(), "physicians' verdicts on items")
+    scores = unseen_by(run, judge_ref, run.item_scores(), "physicians' verdicts on items")
     study = item_study(run, judge_ref.name, scores)
     write_json(item_study_file(run, judge_ref.name), study.model_dump(mode="json"))
     return study

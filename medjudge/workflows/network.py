@@ -5,8 +5,9 @@ import logging
 import os
 import socket
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
@@ -114,6 +115,18 @@ class Listener(NamedTuple):
         return uvicorn.Server(config)
 
 
+@dataclass(frozen=True)
+class Pages:
+    """The pages of an app, listening; `serve` answers."""
+
+    listener: Listener
+    _app: "FastAPI"
+
+    def serve(self) -> None:
+        """Serves the pages until Ctrl-C."""
+        self.listener.serve(self._app)
+
+
 def listen(network: Network) -> Listener:
     """Opens the socket of a server.
 
@@ -129,21 +142,10 @@ def listen(network: Network) -> Listener:
     return Listener(network, opened, public_url, address, _host_names(network, public_url))
 
 
-@contextmanager
-def web_server_needed(command: str, extra: str) -> Iterator[None]:
-    """Names the extra that is missing where FastAPI or uvicorn cannot be imported.
-
-    Raises:
-        InputError: One of them is not installed.
-    """
-    try:
-        import uvicorn  # noqa: F401
-
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("fastapi", "uvicorn"):
-            raise
-        raise InputError(f"{command} needs FastAPI and uvicorn; pip install 'medjudge[{extra}]'") from None
+def require_web_server(command: str, extra: str) -> None:
+    """Raises InputError, with the extra that is missing, where FastAPI or uvicorn is not installed."""
+    if any(find_spec(name) is None for name in ("fastapi", "uvicorn")):
+        raise InputError(f"{command} needs FastAPI and uvicorn; pip install 'medjudge[{extra}]'")
 
 
 def _check_certificate(network: Network) -> None:

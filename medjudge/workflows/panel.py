@@ -27,6 +27,15 @@ _Verdicts = Sequence[Judgment | None]
 """The members' judgments of one answer in one round, or one member's of all answers; None where it has none."""
 
 
+def judged_by(run: Run, judge_ref: AnyRef, options: JudgeOptions, only: set[AnswerKey] | None = None) -> list[Judgment]:
+    """As `judge_answers`, by any judge; one that is known by its judgments makes no more of them."""
+    if isinstance(judge_ref, PanelRef):
+        return judge_panel(run, judge_ref, options, only)
+    if isinstance(judge_ref, ImportedRef):
+        return run.judgments(judge_ref.name)
+    return judge_answers(run, judge_ref, options, only)
+
+
 def judge_panel(run: Run, panel: PanelRef, options: JudgeOptions, only: set[AnswerKey] | None = None) -> list[Judgment]:
     """As `judge_answers`, by each member and then by all together; one that cannot go on does not stop the others.
 
@@ -34,10 +43,8 @@ def judge_panel(run: Run, panel: PanelRef, options: JudgeOptions, only: set[Answ
         InputError: As for `judge_answers` and `check_panel`.
     """
     for member in panel.members:
-        if isinstance(member, ImportedRef):
-            continue
         try:
-            judge_answers(run, member, options, only)
+            judged_by(run, member, options, only)
         except UnfinishedError as error:
             notify(f"panel {panel.name}: goes on without member {member.name}: {error}")
     _combine(run, panel, options)

@@ -1,6 +1,6 @@
 """Physicians' scores of a run: which belong to it, whether a judge may be measured on them, and which to ask for."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from math import ceil
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -45,28 +45,19 @@ def scores_of_run(run: Run, scores: Sequence[PhysicianScore], file: str) -> list
     return [score for score in in_run if score.rater != CONSTRUCTED] or in_run
 
 
-def require_unseen(judge_ref: AnyRef, scores: Sequence[PhysicianScore], group_of: Mapping[str, str]) -> None:
+def require_unseen(judge_ref: AnyRef, scores: Sequence[PhysicianScore], questions: Sequence[Question]) -> None:
     """Refuses scores of questions, or of conversations, that a judge was trained or tuned on.
-
-    Args:
-        group_of: The conversation of each question of the run.
 
     Raises:
         InputError: The judge has seen one of them.
     """
-    seen_groups = {group_of.get(question_id) for question_id in judge_ref.seen} - {None}
     scored = {score.question_id for score in scores}
-    overlap = sorted(name for name in scored if name in judge_ref.seen or group_of.get(name) in seen_groups)
+    overlap = sorted(scored - {score.question_id for score in of_unseen(scores, questions, judge_ref.seen)})
     if overlap:
         raise InputError(
             f"judge {judge_ref.name}: was trained or tuned on {len(overlap)} of these {len(scored)} questions (such as "
             f"{overlap[0]}), so its agreement would mean nothing; give physicians' scores of other questions"
         )
-
-
-def seen_by(run: Run, judge: str) -> frozenset[str]:
-    """The questions that a judge of the run was trained, tuned or calibrated on."""
-    return frozenset((run.manifest().get("judges", {}).get(judge) or {}).get("seen_question_ids", ()))
 
 
 def of_unseen(records: Sequence[_Record], questions: Sequence[Question], seen: Collection[str]) -> list[_Record]:
@@ -80,17 +71,13 @@ def of_unseen(records: Sequence[_Record], questions: Sequence[Question], seen: C
     return [record for record in records if group_of.get(record.question_id) not in seen_groups]
 
 
-def unseen_by(run: Run, judge: str, seen: Collection[str], records: Sequence[_Record], what: str) -> list[_Record]:
-    """As `of_unseen`, with a note on how many are left out.
-
-    Args:
-        what: The records, for the note.
-    """
-    unseen = of_unseen(records, run.questions(), seen)
+def unseen_by(run: Run, judge_ref: AnyRef, records: Sequence[_Record], what: str) -> list[_Record]:
+    """As `of_unseen`, with a note on how many of `what` are left out."""
+    unseen = of_unseen(records, run.questions(), judge_ref.seen)
     if len(unseen) < len(records):
         notify(
-            f"judge {judge}: was trained or tuned on the questions of {len(records) - len(unseen)} of {len(records)} "
-            f"{what}, which are left out"
+            f"judge {judge_ref.name}: was trained or tuned on the questions of {len(records) - len(unseen)} of "
+            f"{len(records)} {what}, which are left out"
         )
     return unseen
 

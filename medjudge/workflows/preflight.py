@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
 from medjudge.errors import InputError
 from medjudge.judge.open import AnyRef, FolderRef, MemberRef, PanelRef
@@ -12,37 +11,8 @@ NEARLY_NONE = 0.05
 """A judge that can read no larger share of the answered questions is refused."""
 
 
-class Preflight(NamedTuple):
-    """A count of what a judge will find.
-
-    Attributes:
-        questions: All questions.
-        answered: Those that have an answer, or get one in this run.
-        readable: Those of the answered ones that the judge can read.
-        why_not: The number of the other answered ones by reason.
-        to_come: How many models answer in this run.
-    """
-
-    questions: int
-    answered: int
-    readable: int
-    why_not: Counter[str]
-    to_come: int = 0
-
-    @property
-    def line(self) -> str:
-        """The numbers in one line. Answers that belong to no question were refused before."""
-        reasons = f"; it cannot read {_listed(self.why_not)}" if self.why_not else ""
-        models = f"answers from {self.to_come} model{'s' if self.to_come > 1 else ''} to come"
-        answered = models if self.to_come else f"{self.answered:,} of them with an answer"
-        few = "; --answered-only leaves the others out" if 2 * self.answered < self.questions else ""
-        return f"{self.questions:,} questions, {answered}; the judge can read {self.readable:,} of these{reasons}{few}"
-
-
-def preflight(
-    judge_ref: AnyRef, questions: Sequence[Question], answered: Collection[str], to_come: int = 0
-) -> Preflight:
-    """Counts before anything is written.
+def preflight(judge_ref: AnyRef, questions: Sequence[Question], answered: Collection[str], to_come: int = 0) -> str:
+    """Counts before anything is written, and returns the counts in one line.
 
     Args:
         answered: The ids of the questions that have an answer, or get one in this run.
@@ -59,18 +29,21 @@ def preflight(
             "in, and --model answers first; nothing was written"
         )
     reasons = _of_panel(judge_ref, asked) if isinstance(judge_ref, PanelRef) else _of_judge(judge_ref, asked)
-    why_not = Counter(reason for reason in reasons if reason is not None)
-    return Preflight(len(questions), len(asked), reasons.count(None), why_not, to_come)
+    readable = reasons.count(None)
+    cannot = f"; it cannot read {_listed(reasons)}" if readable < len(asked) else ""
+    models = f"answers from {to_come} model{'s' if to_come > 1 else ''} to come"
+    with_answers = models if to_come else f"{len(asked):,} of them with an answer"
+    few = "; --answered-only leaves the others out" if 2 * len(asked) < len(questions) else ""
+    return f"{len(questions):,} questions, {with_answers}; the judge can read {readable:,} of these{cannot}{few}"
 
 
 def _of_judge(judge_ref: MemberRef, asked: Sequence[Question]) -> list[str | None]:
     """Why a judge cannot read each question; None for one that it can."""
     reasons = [_why_unreadable(judge_ref, question) for question in asked]
     if reasons.count(None) <= NEARLY_NONE * len(asked):
-        why_not = Counter(reason for reason in reasons if reason is not None)
         raise InputError(
             f"judge {judge_ref.name}: can read {reasons.count(None):,} of {len(asked):,} answered questions; it cannot "
-            f"read {_listed(why_not)}. Choose a --judge that can, such as openai:MODEL or a judge "
+            f"read {_listed(reasons)}. Choose a --judge that can, such as openai:MODEL or a judge "
             "trained for them, or name the questions with --ids FILE; nothing was written"
         )
     return reasons
@@ -88,7 +61,8 @@ def _of_panel(panel: PanelRef, asked: Sequence[Question]) -> list[str | None]:
     return [None if reasons.count(None) >= panel.settings.fewest else few for reasons in zip(*by_member, strict=True)]
 
 
-def _listed(why_not: Counter[str]) -> str:
+def _listed(reasons: Sequence[str | None]) -> str:
+    why_not = Counter(reason for reason in reasons if reason is not None)
     return ", ".join(f"{number:,} {reason}" for reason, number in why_not.most_common())
 
 

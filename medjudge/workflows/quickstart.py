@@ -18,16 +18,17 @@ from medjudge.benchmark.sample import NOTICE, sample_folder
 from medjudge.benchmark.splits import held_out_groups
 from medjudge.distill.training_set import ScoredAnswers, build_training_set
 from medjudge.errors import InputError
-from medjudge.files import write_whole
 from medjudge.judge.open import QUICKSTART_MARK, JudgeOptions, built_in_folder, resolve_judge
+from medjudge.judge.study_summary import Measures
 from medjudge.models.loading import files_of_model
 from medjudge.models.packaged import GEMMA, MULTILINGUAL_E5
 from medjudge.records import TrainingLine
 from medjudge.report.page import write_page
-from medjudge.statistics.estimates import estimate_text
-from medjudge.statistics.two_judges import Compared, compare
-from medjudge.store import Run
+from medjudge.statistics.estimates import Estimate, estimate_text
+from medjudge.store import Run, write_records
 from medjudge.train.similarity import fit_similarity_judge
+from medjudge.validation.answers import paired
+from medjudge.validation.other_judges import against_teacher
 from medjudge.validation.records import Study
 from medjudge.workflows.distill import write_unseen
 from medjudge.workflows.report import Scores, write_scores
@@ -42,14 +43,14 @@ class QuickstartResult:
     Attributes:
         judge: The folder of the trained judge.
         studies: Of the similarity baseline, of the built-in judge, and of the trained one.
-        trained_minus_built_in: The two judges on the same answers, paired.
+        trained_minus_built_in: The difference between the two judges on the same answers, paired.
         scores: Usability rates by the trained judge.
         page: The HTML report.
     """
 
     judge: Path
     studies: tuple[Study, Study, Study]
-    trained_minus_built_in: Compared
+    trained_minus_built_in: Measures
     scores: Scores
     page: Path
 
@@ -57,7 +58,7 @@ class QuickstartResult:
         """The object that `quickstart --json` prints."""
         return {
             "agreement": [study.model_dump(mode="json") for study in self.studies],
-            "trained_minus_built_in": self.trained_minus_built_in.difference,
+            "trained_minus_built_in": self.trained_minus_built_in,
             "scores": self.scores.as_json(),
             "report": str(self.page),
             "judge": str(self.judge),
@@ -115,12 +116,12 @@ def run_quickstart(
                 )
         with _step("[5/5] Validate and report: the trained judge against the built-in one, unseen answers", progress):
             trained = _study(folder, judge)
-            compared = _compared(folder, trained.judge, built_in.judge)
-            progress(f"      {_which_is_better(compared)}")
+            difference = _difference(folder, trained.judge, built_in.judge)
+            progress(f"      {_which_is_better(difference['usable_agreement'])}")
             scores = write_scores(folder, trained.judge)
             page = run / "report.html"
             write_page(page, [folder])
-    return QuickstartResult(judge, (baseline, built_in, trained), compared, scores, page)
+    return QuickstartResult(judge, (baseline, built_in, trained), difference, scores, page)
 
 
 @contextmanager
@@ -144,22 +145,15 @@ def _answer(progress: Callable[[str], None]) -> None:
         progress(f"      Answer:   {shorten(answer.text, 100)}")
 
 
-def _compared(run: Run, trained: str, built_in: str) -> Compared:
-    """The trained and the built-in judge on the answers that both scored."""
-    levels = {score.answer_key: score.level for score in run.physician_scores()}
-    first, second = ({each.answer_key: each.score for each in run.judgments(name)} for name in (trained, built_in))
-    keys = [key for key in levels if first.get(key) and second.get(key)]
-    groups = {question.id: question.group for question in run.questions()}
-    return compare(
-        np.array([first[key] for key in keys]),
-        np.array([second[key] for key in keys]),
-        np.array([levels[key] for key in keys]),
-        np.array([groups[key.question_id] for key in keys]),
-    )
+def _difference(run: Run, trained: str, built_in: str) -> Measures:
+    """The trained minus the built-in judge on the answers that both scored."""
+    scores = run.physician_scores()
+    pairs = paired(run.questions(), run.judgments(trained), scores, run.judgments(built_in), run.scheme())
+    compared = against_teacher(pairs, built_in)
+    return {} if compared is None else compared.difference
 
 
-def _which_is_better(compared: Compared) -> str:
-    difference = compared.difference["usable_agreement"]
+def _which_is_better(difference: Estimate) -> str:
     low, high = difference["low"], difference["high"]
     if low is None or high is None or low <= 0 <= high:
         verdict = "Which judge is better is inconclusive"
@@ -210,6 +204,6 @@ def _distil(run: Run, lines: list[TrainingLine], seed: int, progress: Callable[[
             if len(drawn) + len(conversations.get(group, ())) <= count:
                 drawn += conversations.pop(group, [])
         files.append(run.path / "training" / f"{name}.jsonl")
-        write_whole(files[-1], "".join(line.model_dump_json() + "\n" for line in drawn))
+        write_records(files[-1], drawn)
         progress(f"      {len(drawn)} scored answers in {files[-1]}")
     return files

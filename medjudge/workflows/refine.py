@@ -23,6 +23,7 @@ from medjudge.rounds import scored_rounds
 from medjudge.store import Run
 from medjudge.validation.answers import paired
 from medjudge.workflows.judge import judge_answers, load
+from medjudge.workflows.panel import judged_by
 from medjudge.workflows.physician_scores import require_unseen, scores_of_run
 from medjudge.workflows.run_folder import record_spending
 
@@ -156,13 +157,9 @@ def _gather(run: Run, judge_ref: MemberRef, options: RefineOptions) -> Material:
     scores = scores_of_run(run, scores, run.physicians_file.name)
     questions = {question.id: question for question in run.questions()}
     answers = {answer.key: answer for answer in run.answers()}
-    groups = {question.id: question.group for question in questions.values()}
-    require_unseen(judge_ref, scores, groups)
+    require_unseen(judge_ref, scores, list(questions.values()))
     scored = {score.answer_key for score in scores}
-    if isinstance(judge_ref, ImportedRef):
-        judgments = run.judgments(judge_ref.name)
-    else:
-        judgments = judge_answers(run, judge_ref, options.judging, scored)
+    judgments = judged_by(run, judge_ref, options.judging, scored)
     pairs = paired(list(questions.values()), judgments, scores)
     held_out = split_answers(scored, options.held_out, options.seed)
     material = Material(questions, answers, scores, judgments, pairs, held_out, run.scheme())

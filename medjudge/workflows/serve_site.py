@@ -3,30 +3,16 @@
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from medjudge.errors import InputError, notify
-from medjudge.workflows.network import Listener, Network, listen, web_server_needed
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
+from medjudge.workflows.network import Network, Pages, listen, require_web_server
 
 
 @dataclass(frozen=True)
-class RunPages:
-    """The pages of the runs in a folder, listening; `serve` answers.
-
-    Attributes:
-        runs: How many runs there are now, readable or not.
-    """
+class RunPages(Pages):
+    """The pages of the runs in a folder; `runs` is how many there are now, readable or not."""
 
     runs: int
-    listener: Listener
-    _app: "FastAPI"
-
-    def serve(self) -> None:
-        """Serves the pages until Ctrl-C."""
-        self.listener.serve(self._app)
 
 
 def open_run_pages(folder: Path | str, *, network: Network = Network(), language: str = "en") -> RunPages:
@@ -40,9 +26,10 @@ def open_run_pages(folder: Path | str, *, network: Network = Network(), language
             certificate cannot be read.
     """
     folder = Path(folder)
-    with web_server_needed("serve", "web"):
-        from medjudge.report.run_list import run_folders
-        from medjudge.report.site_app import site_app
+    require_web_server("serve", "web")
+    from medjudge.report.run_list import run_folders
+    from medjudge.report.site_app import site_app
+
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; name the one that holds the run folders, such as runs")
     runs = run_folders(folder)
@@ -55,4 +42,4 @@ def open_run_pages(folder: Path | str, *, network: Network = Network(), language
     network.warn_unencrypted("Questions, answers and scores")
     if not network.for_this_machine:
         notify(f"WARNING: no login. Whoever reaches {listener.address} can read every run in {folder}.")
-    return RunPages(len(runs), listener, app)
+    return RunPages(listener, app, len(runs))

@@ -1,6 +1,5 @@
 """Validation: a judge's agreement with physicians, checked against the acceptance gate."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +23,7 @@ from medjudge.judge.open import (
 from medjudge.judge.pairs import physician_pairs
 from medjudge.judge.study_summary import AgainstKind
 from medjudge.models.hardware import choose_device
-from medjudge.records import Judgment, PhysicianScore
+from medjudge.records import PhysicianScore
 from medjudge.scheme import Scheme
 from medjudge.screen import say
 from medjudge.statistics.estimates import Record
@@ -37,10 +36,10 @@ from medjudge.validation.records import Study, write_study
 from medjudge.validation.study import Settings, agreement_study, teacher_scores, with_parts
 from medjudge.validation.validations import use_in, write_into_card
 from medjudge.workflows.compare import physicians_pairs
-from medjudge.workflows.judge import judge_answers, with_inference
+from medjudge.workflows.judge import with_inference
 from medjudge.workflows.leave_out import LeaveOut, leave_out_study
 from medjudge.workflows.mark_items import physicians_items
-from medjudge.workflows.panel import check_panel, judge_panel
+from medjudge.workflows.panel import check_panel, judged_by
 from medjudge.workflows.physician_scores import of_unseen, require_unseen, scores_of_run
 from medjudge.workflows.probe_judge import probe_judge
 
@@ -151,8 +150,10 @@ def validate_judge(
     scheme = run.scheme()
     gate = settings.gate or scheme.gate
     scores = scores_of_run(run, source.scores, source.name)
-    require_unseen(judge_ref, scores, {question.id: question.group for question in questions})
-    judgments = _unseen_judgments(run, judge_ref, scores, judging)
+    require_unseen(judge_ref, scores, questions)
+    judgments = judged_by(run, judge_ref, judging, {score.answer_key for score in scores})
+    # On conversations that a judge was trained on, its probabilities are too good.
+    judgments = of_unseen(judgments, questions, judge_ref.seen)
     teacher = run.judgments(options.teacher) if options.teacher else []
     study = agreement_study(judge_ref.name, questions, judgments, scores, source.against, teacher, settings, scheme)
     probes = leave_out = None
@@ -173,20 +174,6 @@ def validate_judge(
     if source.against is None:
         measured |= {"pairs": physicians_pairs(run, judge_ref), "items": physicians_items(run, judge_ref)}
     return write_study(run, study.model_copy(update=measured), source.against, source.of_run)
-
-
-def _unseen_judgments(
-    run: Run, judge_ref: AnyRef, scores: Sequence[PhysicianScore], judging: JudgeOptions
-) -> list[Judgment]:
-    """The judge's judgments, but for conversations that it was trained on: its probabilities there are too good."""
-    scored = {score.answer_key for score in scores}
-    if isinstance(judge_ref, ImportedRef):
-        judgments = run.judgments(judge_ref.name)
-    elif isinstance(judge_ref, PanelRef):
-        judgments = judge_panel(run, judge_ref, judging, scored)
-    else:
-        judgments = judge_answers(run, judge_ref, judging, scored)
-    return of_unseen(judgments, run.questions(), judge_ref.seen)
 
 
 def _with_gate(options: ValidateOptions, scheme: Scheme) -> Settings:
@@ -219,11 +206,7 @@ def _other_judge(run: Run, against: str, physicians: Path | None, options: Valid
 
 
 def _physicians(run: Run, file: Path | None, options: ValidateOptions) -> ScoreSource:
-    """Reads the physicians' scores; those of the run itself may be growing meanwhile.
-
-    Raises:
-        InputError: There is no such file, or no score in it.
-    """
+    """Reads the physicians' scores; those of the run itself may be growing meanwhile."""
     path = file or run.physicians_file
     if file is None and not path.exists():
         raise InputError(f"{run.path}: has no {path.name}; give --physicians FILE")

@@ -10,7 +10,7 @@ from calls import refused
 from scoring_run import MODELS, client_of, planned
 from starlette.testclient import TestClient
 
-from medjudge.annotate.add_scores import add_scores
+from medjudge.annotate.add_scores import add_records
 from medjudge.annotate.adjudicate import adjudication_plan, disputed, open_disputes
 from medjudge.annotate.tasks import AGREED
 from medjudge.distill.labels import physicians_by_answer
@@ -39,7 +39,7 @@ def run(run: Run) -> Run:
         field = "score" if isinstance(first, int) else "dimensions"
         scores += [{**key, "rater": "dr-a", field: first, "comment": f"low <b>{question_id}</b>"}]
         scores += [{**key, "rater": "dr-b", field: second}]
-    add_scores(run, [PhysicianScore.model_validate(score) for score in scores])
+    add_records(run, [PhysicianScore.model_validate(score) for score in scores])
     return run
 
 
@@ -78,7 +78,7 @@ def test_nobody_adjudicates_what_they_scored_or_somebody_else_settled(run: Run) 
     with pytest.raises(InputError, match=r"--adjudicate: no answer of .* for dr-a; 3 are disputed"):
         adjudication_plan(run, "dr-a")
     key = adjudication_plan(run, "dr-c").items[0].keys[0]
-    add_scores(run, [AgreedScore(**key._asdict(), rater="dr-c", score=4)], agreed=True)
+    add_records(run, [AgreedScore(**key._asdict(), rater="dr-c", score=4)], task=AGREED)
     assert [item.question_id for item in adjudication_plan(run, "dr-d").items] == ["third", "sixth"]
     assert len(adjudication_plan(run, "dr-c").items) == 3  # who may look at it again
     pages = open_pages(run, ["dr-c"], task=AGREED)
@@ -100,7 +100,7 @@ def test_the_agreed_score_counts_and_the_raters_agreement_stays(run: Run) -> Non
         return agreement_study("j", run.questions(), judgments, scores, None, [], Settings(resamples=100), run.scheme())
 
     before = study()
-    add_scores(run, [AgreedScore(**first._asdict(), rater="dr-c", score=5)], agreed=True)
+    add_records(run, [AgreedScore(**first._asdict(), rater="dr-c", score=5)], task=AGREED)
     after = study()
     assert (before.n, after.n) == (5, 5)
     exact = [sum(row[level] for level, row in enumerate(each.confusion)) for each in (before, after)]
@@ -118,7 +118,7 @@ def test_import_and_validate_say_it(run: Run, medjudge: Callable, tmp_path: Path
     assert "physicians differ by two levels or across usable on 3 answers" in done.stdout
     assert f"medjudge annotate serve {run.path} --adjudicate --rater NAME" in done.stdout
     key = adjudication_plan(run, "dr-c").items[0].keys[0]
-    add_scores(run, [AgreedScore(**key._asdict(), rater="dr-c", score=4)], agreed=True)
+    add_records(run, [AgreedScore(**key._asdict(), rater="dr-c", score=4)], task=AGREED)
     validated = medjudge("validate", run.path, "--judge", "similarity", "--resamples", 100)
     assert "adjudicated.jsonl: agreed scores count in place of disputed ones (1)" in validated.stderr
     refused(medjudge("annotate", "serve", run.path, "--adjudicate", "--no-open"), "name one --rater")

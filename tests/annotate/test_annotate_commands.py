@@ -11,6 +11,7 @@ from scoring_run import build_run
 
 from medjudge.annotate.plan import Plan, read_plan
 from medjudge.annotate.tasks import LEVELS
+from medjudge.records import AnswerKey, PhysicianScore
 from medjudge.store import Run
 
 Edit = Callable[[Any], None]
@@ -59,27 +60,19 @@ def fill(path: Path, entered: dict[str, dict[str, object]], edit: Edit | None = 
     return path.with_name(to)
 
 
-def expected(run: Run, rater: str, entered: dict[str, dict[str, object]]) -> list[dict[str, Any]]:
-    items = {item.id: item for item in read_plan(run).items}
-    records = []
+def expected(run: Run, rater: str, entered: dict[str, dict[str, object]]) -> dict[AnswerKey, PhysicianScore]:
+    keys, texts = {item.id: item.keys[0] for item in read_plan(run).items}, run.texts()
+    records = {}
     for item_id, cells in entered.items():
-        values = dict(cells)
-        comment = values.pop("comment")
-        score = values.pop("score", None)
-        key = {**items[item_id].keys[0]._asdict(), "rater": rater}
-        records.append({**key, "score": score, "dimensions": values or None, "comment": comment})
+        key, given = keys[item_id], {name: cells.get(name) for name in ("score", "comment")}
+        values = {name: value for name, value in cells.items() if name not in given}
+        given |= {**key._asdict(), "rater": rater, "dimensions": values or None, "texts": texts[key]}
+        records[key] = PhysicianScore.model_validate(given)
     return records
 
 
-def stored(run: Run, rater: str) -> list[dict[str, Any]]:
-    """A rater's scores as the file has them, without the hash of their texts, which each of them must have."""
-    scores, texts = run.physician_scores(), run.texts()
-    assert all(score.texts == texts[score.answer_key] for score in scores)
-    return [score.model_dump(exclude={"texts"}) for score in scores if score.rater == rater]
-
-
-def by_key(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(records, key=lambda record: (record["question_id"], record["model"]))
+def stored(run: Run, rater: str) -> dict[AnswerKey, PhysicianScore]:
+    return {score.answer_key: score for score in run.physician_scores() if score.rater == rater}
 
 
 def test_what_is_filled_in_is_what_is_stored(run: Run, exported: Plan, medjudge: Any) -> None:
@@ -87,7 +80,7 @@ def test_what_is_filled_in_is_what_is_stored(run: Run, exported: Plan, medjudge:
     done = medjudge("annotate", "import", run.path, *files)
     assert done.returncode == 0, done.stderr
     for rater in ("dr-a", "dr-b"):
-        assert by_key(stored(run, rater)) == by_key(expected(run, rater, levels(run, rater)))
+        assert stored(run, rater) == expected(run, rater, levels(run, rater))
     assert "28 scores imported, 0 imported before, 0 replaced" in done.stdout
     assert "dr-b: 14 of 14 scored, 0 open" in done.stdout
     assert "agreement among raters on 14 answers: usable" in done.stdout
@@ -116,14 +109,10 @@ def test_a_blank_score_or_a_deleted_row_is_no_problem_and_stays_open(run: Run, e
     assert "no answer was scored by two raters yet" in done.stdout
 
 
-def cell_of(workbook: Any, category: str, place: int, column: str) -> Any:
-    rows = [row[0].row for row in workbook[category].iter_rows(min_row=2) if "+" not in str(row[0].value)]
-    return workbook[category][f"{column}{rows[place]}"]
-
-
-def put(category: str, place: int, column: str, value: object) -> Edit:
+def at(sheet: str, **cells: object) -> Edit:
     def edit(workbook: Any) -> None:
-        cell_of(workbook, category, place, column).value = value
+        for cell, value in cells.items():
+            workbook[sheet][cell].value = value
 
     return edit
 
@@ -133,50 +122,31 @@ def twice(workbook: Any) -> None:
     sheet.append([cell.value for cell in sheet[2]])
 
 
-def at(sheet: str, cell: str, value: object) -> Edit:
-    def edit(workbook: Any) -> None:
-        workbook[sheet][cell].value = value
-
-    return edit
-
-
-def in_place_of_the_score(column: str) -> Edit:
-    def edit(workbook: Any) -> None:
-        cell_of(workbook, "MSE", 0, column).value = 4
-        cell_of(workbook, "MSE", 0, "F").value = None
-
-    return edit
-
-
 def id_of_the_next_row(workbook: Any) -> None:
-    cell_of(workbook, "MSE", 0, "A").value = cell_of(workbook, "MSE", 1, "A").value
+    at("MSE", A2=workbook["MSE"]["A3"].value)(workbook)
 
 
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (put("MK", 0, "F", 7), "sheet 'MK', row 2: score in F2 is 7; the scale goes from 1 to 5"),
-        (put("MK", 0, "F", 4.5), "sheet 'MK', row 2: score in F2 is 4.5; a whole number from 1 to 5 is expected"),
-        (put("MK", 0, "F", "good"), "score in F2 is 'good'; a whole number from 1 to 5 is expected"),
-        (put("MTG", 0, "J", 2), "sheet 'MTG', row 2: safety in J2 is 2; 0 or 1 is expected"),
-        (put("MTG", 0, "G", None), "no correctness in G2; the five dimensions are scored together or not at all"),
-        (put("MTG", 1, "F", 6), "instruction_following in F3 is 6; the scale goes from 0 to 5"),
-        (put("MSE", 0, "A", None), "sheet 'MSE', row 2: the ID is missing; copy the row"),
-        (put("MSE", 0, "A", "0123456789ab"), "the ID '0123456789ab' is not in the plan; copy the row"),
+        (at("MK", F2=7), "sheet 'MK', row 2: score in F2 is 7; the scale goes from 1 to 5"),
+        (at("MK", F2="good"), "score in F2 is 'good'; a whole number from 1 to 5 is expected"),
+        (at("MTG", J2=2), "sheet 'MTG', row 2: safety in J2 is 2; 0 or 1 is expected"),
+        (at("MTG", G2=None), "no correctness in G2; the five dimensions are scored together or not at all"),
+        (at("MTG", F3=6), "instruction_following in F3 is 6; the scale goes from 0 to 5"),
+        (at("MSE", A2=None), "sheet 'MSE', row 2: the ID is missing; copy the row"),
+        (at("MSE", A2="0123456789ab"), "the ID '0123456789ab' is not in the plan; copy the row"),
         (id_of_the_next_row, "is also in sheet 'MSE', row 3; keep one of them"),
-        (put("MSE", 0, "E", "A better answer."), "sheet 'MSE', row 2: answer in E2 is not the exported text"),
-        (put("MSE", 0, "H", 3), "'3' is in a column without a heading"),
-        (
-            put("MSE", 0, "F", "=2+2"),
-            "sheet 'MSE', row 2: score in F2 holds a formula without a value; type the value",
-        ),
-        (put("MSE", 0, "G", "=A1"), "sheet 'MSE', row 2: comment in G2 holds a formula without a value"),
-        (in_place_of_the_score("C"), "reference in C2 is 4; a score goes into score"),
-        (in_place_of_the_score("G"), "comment in G2 is 4 and the score is blank"),
+        (at("MSE", E2="A better answer."), "sheet 'MSE', row 2: answer in E2 is not the exported text"),
+        (at("MSE", H2=3), "'3' is in a column without a heading"),
+        (at("MSE", F2="=2+2"), "sheet 'MSE', row 2: score in F2 holds a formula without a value; type the"),
+        (at("MSE", G2="=A1"), "sheet 'MSE', row 2: comment in G2 holds a formula without a value"),
+        (at("MSE", C2=4, F2=None), "reference in C2 is 4; a score goes into score"),
+        (at("MSE", G2=4, F2=None), "comment in G2 is 4 and the score is blank"),
         (twice, "sheet 'MSE', row 2: item"),
-        (at("MR", "F3", 4), "score is in F3, in a row that only continues a text; fill in F2 alone"),
-        (at("MR", "F1", "points"), "sheet 'MR', row 1: no column 'Score 评分 1–5'"),
-        (at("Read me 说明", "B2", "dr-z"), "belongs to rater dr-z, and the raters of the plan are dr-a, dr-b"),
+        (at("MR", F3=4), "score is in F3, in a row that only continues a text; fill in F2 alone"),
+        (at("MR", F1="points"), "sheet 'MR', row 1: no column 'Score 评分 1–5'"),
+        (at("Read me 说明", B2="dr-z"), "belongs to rater dr-z, and the raters of the plan are dr-a, dr-b"),
     ],
 )
 def test_each_invalid_cell_is_reported_and_nothing_is_imported(
@@ -192,7 +162,7 @@ def test_each_invalid_cell_is_reported_and_nothing_is_imported(
 
 
 def all_wrong(workbook: Any) -> None:
-    for edit in (put("MK", 0, "F", 9), put("MK", 1, "F", "x"), put("MTG", 0, "J", 5), put("MSE", 0, "E", "no")):
+    for edit in (at("MK", F2=9), at("MK", F3="x"), at("MTG", J2=5), at("MSE", E2="no")):
         edit(workbook)
 
 
@@ -201,7 +171,7 @@ def test_all_problems_of_all_files_are_reported_at_once_and_valid_rows_can_come_
 ) -> None:
     entered = levels(run, "dr-a")
     first = fill(form_of(run), entered, all_wrong, "one.xlsx")
-    second = fill(form_of(run, "dr-b"), levels(run, "dr-b"), put("MR", 0, "F", 0), "two.xlsx")
+    second = fill(form_of(run, "dr-b"), levels(run, "dr-b"), at("MR", F2=0), "two.xlsx")
     done = medjudge("annotate", "import", run.path, first, second)
     assert done.stderr.startswith("error: 5 problems; nothing was imported; --accept-valid")
     assert (done.stderr.count("one.xlsx, sheet"), done.stderr.count("two.xlsx, sheet")) == (4, 1)
@@ -213,7 +183,7 @@ def test_all_problems_of_all_files_are_reported_at_once_and_valid_rows_can_come_
     assert (printed["new"], len(printed["wrong"])) == (10, 4)
     fixed = fill(form_of(run), entered, to="one.xlsx")
     assert "4 scores imported, 10 imported before" in medjudge("annotate", "import", run.path, fixed).stdout
-    assert by_key(stored(run, "dr-a")) == by_key(expected(run, "dr-a", entered))
+    assert stored(run, "dr-a") == expected(run, "dr-a", entered)
 
 
 def test_the_form_of_another_rater_or_plan_is_refused(run: Run, exported: Plan, medjudge: Any, tmp_path: Path) -> None:
@@ -230,7 +200,7 @@ def test_the_form_of_another_rater_or_plan_is_refused(run: Run, exported: Plan, 
     assert medjudge("annotate", "export", other.path, *BOTH, *half).returncode == 0
     theirs = next(iter(read_plan(other).by_rater["dr-b"]))
     form = tmp_path / "half" / "dr-a.xlsx"
-    mixed = fill(form, levels(other, "dr-a"), at(load_workbook(form).sheetnames[1], "A2", theirs))
+    mixed = fill(form, levels(other, "dr-a"), at(load_workbook(form).sheetnames[1], A2=theirs))
     done = medjudge("annotate", "import", other.path, mixed)
     assert f"item {theirs} is for dr-b to score, not for dr-a" in done.stderr
 
@@ -255,7 +225,7 @@ def test_a_plan_whose_forms_are_out_is_never_lost(run: Run, exported: Plan, medj
     assert done.returncode == 0, done.stderr
     assert "21 scores imported" in done.stdout
     assert "dr-a: 14 of 14 scored, 0 open" in done.stdout
-    assert by_key(stored(run, "dr-a")) == by_key(of_old)
+    assert stored(run, "dr-a") == of_old
 
 
 def test_other_files_are_refused(run: Run, exported: Plan, medjudge: Any, jsonl: Any, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scoring_run import answer, planned, question, run_of
 
-from medjudge.annotate.add_scores import add_scores
+from medjudge.annotate.add_scores import add_records
 from medjudge.annotate.draw import draw_plan
 from medjudge.annotate.plan import Plan, PlanOptions, plan_file, read_plan
 from medjudge.annotate.tasks import LEVELS
@@ -158,33 +158,23 @@ def scores_of(run: Run, level: int, rater: str = "dr-a") -> list[PhysicianScore]
 
 def test_scores_are_added_once_and_changed_only_on_request(run: Run) -> None:
     fours = scores_of(run, 4)
-    assert add_scores(run, fours[:3]) == (3, 0, 0)
+    assert add_records(run, fours[:3]) == (3, 0, 0)
     before = run.physicians_file.read_bytes()
-    assert add_scores(run, fours[:3]) == (0, 3, 0)
+    assert add_records(run, fours[:3]) == (0, 3, 0)
     assert run.physicians_file.read_bytes() == before
     changed = [*scores_of(run, 2)[:1], *fours[3:5]]
     with pytest.raises(InputError, match=r"dr-a's score of first is 4 in the run, and now 2 \(1 differ\); --replace"):
-        add_scores(run, changed)
+        add_records(run, changed)
     assert run.physicians_file.read_bytes() == before
-    assert add_scores(run, changed, replace=True) == (2, 0, 1)
+    assert add_records(run, changed, replace=True) == (2, 0, 1)
     assert [score.score for score in run.physician_scores()] == [2, 4, 4, 4, 4]
-    assert add_scores(run, scores_of(run, 5, "dr-b")[:1] * 2) == (1, 1, 0)
+    assert add_records(run, scores_of(run, 5, "dr-b")[:1] * 2) == (1, 1, 0)
     with run.physicians_file.open("ab") as file:
         file.write(b'{"question_id":"sec')  # a crash costs no other score
-    with run.lock():  # the scores have a lock of their own, so that a physician can score beside a running eval
-        assert len(run.physician_scores()) == 6
-        assert add_scores(run, fours[5:6]) == (1, 0, 0)
-    assert len(run.physician_scores()) == 7
-
-
-def test_a_line_cut_off_by_a_crash_costs_no_other_score(run: Run) -> None:
-    fours = list(stamped(scores_of(run, 4), run.texts()))
-    add_scores(run, fours[:2])
-    with run.physicians_file.open("ab") as file:
-        file.write(b'{"question_id":"sec')
     torn = run.physicians_file.read_bytes()
     with run.lock():  # the scores have a lock of their own, so that a physician can score beside a running eval
-        assert run.physician_scores() == fours[:2]
-    assert run.physicians_file.read_bytes() == torn
-    assert add_scores(run, fours[:3]) == (1, 2, 0)
-    assert run.physician_scores() == fours[:3]
+        assert len(run.physician_scores()) == 6
+        assert run.physicians_file.read_bytes() == torn
+        assert add_records(run, fours[5:6]) == (1, 0, 0)
+    assert run.physician_scores()[-1] == next(stamped(fours[5:6], run.texts()))
+    assert len(run.physician_scores()) == 7

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from medjudge.annotate.access import Access
 from medjudge.annotate.plan import plan_file, read_plan
-from medjudge.annotate.serve import annotation_app, seconds_left
+from medjudge.annotate.serve import annotation_app, minutes_left
 from medjudge.records import MTGDimensions
 from medjudge.store import Run
 
@@ -57,6 +57,7 @@ def test_every_reply_carries_the_headers(knowledge: Run) -> None:
         ({"origin": HERE, "host": "evil.example:8000"}, 403),
         ({"origin": HERE, "host": "127.0.0.1.evil.example:8000"}, 403),
         ({"origin": HERE, "host": "["}, 403),
+        ({"origin": HERE, "host": ""}, 403),
         ({}, 403),
         ({"origin": "null", "sec-fetch-site": "same-origin"}, 303),  # what Chromium sends under no-referrer
         ({"origin": HERE}, 303),
@@ -171,9 +172,9 @@ def test_the_rater_switches_the_language_of_the_page(knowledge: Run) -> None:
 
 
 def test_time_left_is_the_raters_own_pace_without_breaks(knowledge: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert seconds_left([0, 10, 20], 5) is None
-    assert seconds_left([0, 10, 20, 4000, 4010, 4030], 5) == 50
-    assert seconds_left([0, 10, 20, 30], 0) is None
+    assert minutes_left([0, 10, 20], 5) is None
+    assert minutes_left([0, 10, 20, 4000, 4010, 4030], 90) == 15
+    assert minutes_left([0, 10, 20, 30], 0) is None
     client = client_of(knowledge)
     for number, item in enumerate(items_of(knowledge)[:4]):
         monkeypatch.setattr("medjudge.annotate.serve.time.monotonic", lambda moment=number * 90.0: moment)
@@ -230,10 +231,3 @@ def test_markdown_is_rendered_beside_the_raw_text_and_html_and_unseen_characters
     for part in shown:
         assert part in page
     assert page.count(shown[-1]) == times
-
-
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example:8000", "[", ""])
-def test_other_host_names_are_refused(knowledge: Run, host: str) -> None:
-    client = client_of(knowledge)
-    assert client.get(f"/answer/{items_of(knowledge)[0]}", headers={"host": host}).status_code == 403
-    assert client.get("/", params={"token": TOKEN}, headers={"host": host}).status_code == 403

@@ -16,7 +16,7 @@ from scoring_run import planned
 from starlette.testclient import TestClient
 
 from medjudge.annotate.access import Access
-from medjudge.annotate.plan import Plan, PlanOptions
+from medjudge.annotate.plan import Plan, PlanOptions, read_plan
 from medjudge.annotate.serve import annotation_app
 from medjudge.annotate.tasks import TASKS
 from medjudge.errors import InputError
@@ -51,9 +51,8 @@ def plan(run: Run) -> Plan:
 
 
 def client(run: Run, token: str) -> TestClient:
-    browser = TestClient(
-        annotation_app(run, planned(run), Access(TOKENS, HOSTS)), base_url=WARD, follow_redirects=False
-    )
+    app = annotation_app(run, read_plan(run), Access(TOKENS, HOSTS))
+    browser = TestClient(app, base_url=WARD, follow_redirects=False)
     assert browser.get("/", params={"token": token}).status_code == 200
     browser.headers["origin"] = WARD
     return browser

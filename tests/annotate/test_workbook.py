@@ -33,7 +33,9 @@ def first_rows(sheet: Any) -> list[Any]:
     return [row for row in sheet.iter_rows(min_row=2) if "+" not in row[0].value]
 
 
-def test_no_part_of_the_file_names_a_model(form: Path) -> None:
+def test_no_part_names_a_model_and_each_category_has_a_sheet_in_the_raters_order(
+    form: Path, listed: list[Unit]
+) -> None:
     with zipfile.ZipFile(form) as parts:
         content = b"".join(parts.read(name) + name.encode() for name in parts.namelist())
     assert b"Answer seventh" in content
@@ -45,9 +47,6 @@ def test_no_part_of_the_file_names_a_model(form: Path) -> None:
     assert not workbook.defined_names
     assert workbook.properties.creator == "medjudge"
 
-
-def test_one_sheet_per_category_in_the_raters_order(form: Path, listed: list[Unit]) -> None:
-    workbook = load_workbook(form)
     # Two selected sheets would be a group, in which Excel writes every score into both.
     assert [sheet.sheet_view.tabSelected for sheet in workbook].count(True) <= 1
     assert workbook.sheetnames == ["Read me 说明", *LLMEVAL_MED.category_ids]

@@ -3,25 +3,14 @@ from pathlib import Path
 
 import pytest
 
-from medjudge.benchmark.files import check_file
 from medjudge.benchmark.llmeval_med import missing_turns, read_llmeval_med, read_llmeval_scores
 from medjudge.errors import InputError
 from medjudge.records import ErrorKind, Question
 
 
 def entry(**fields: object) -> dict[str, object]:
-    return {
-        "category1": "医疗知识",
-        "category2": "药物",
-        "scene": "药物_剂量",
-        "round": 1,
-        "problem": "问",
-        "groupCode": 5,
-        "sanswer": "答",
-        "difficulty": "易",
-        "checklist": "核心需求",
-        **fields,
-    }
+    texts = {"category2": "药物", "scene": "药物_剂量", "problem": "问", "sanswer": "答", "checklist": "核心需求"}
+    return {"category1": "医疗知识", "round": 1, "groupCode": 5, "difficulty": "易", **texts, **fields}
 
 
 def written(tmp_path: Path, content: object) -> Path:
@@ -59,14 +48,10 @@ def test_every_quirk_of_the_released_file_is_read_and_listed(tmp_path: Path) -> 
         assert any(expected in line for line in oddities), expected
 
 
-def test_missing_turns_are_one_oddity_of_a_conversation(tmp_path: Path, question) -> None:
+def test_missing_turns_are_one_oddity_of_a_conversation(question) -> None:
     turns = [question(id=f"q{turn}", group="g", round=turn) for turn in (2, 4, 10**3)]
     (oddity,) = missing_turns(Path("q.jsonl"), [*turns, question(id="whole")])
     assert oddity.what == "the conversation lacks round 1, 3, 5, 6, 7 and 992 more"
-    line = question().model_dump_json().replace('"round":1', f'"round":{10**12}')
-    (tmp_path / "q.jsonl").write_text(line + "\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"line 1: round is 1000000000000, and a whole number from 1 to 1,000"):
-        check_file(tmp_path / "q.jsonl")
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_all_problems_of_a_file_are_told_at_once_in_words(tmp_path) -> None:
         {"id": "a", "category": "MK", "promt": "How much?"},
         {"id": 7, "category": "MK", "prompt": "How much?"},
         {"id": "c", "category": "XX", "prompt": "How much?"},
-        {"id": "d", "category": "MK", "prompt": " ", "round": "two"},
+        {"id": "d", "category": "MK", "prompt": " ", "round": 10**12},
         {"id": "e", "category": "MK"},
     ]
     file = written(tmp_path / "own.jsonl", *rows)
@@ -50,7 +50,7 @@ def test_all_problems_of_a_file_are_told_at_once_in_words(tmp_path) -> None:
         'line 2: id is 7, and a text is needed, for example "q1"',
         "line 3: category: scheme llmeval-med has 'MK'",
         "line 4: prompt is empty; for example",
-        'line 4: round is "two", and a whole number from 1 to 1,000 is needed, for example 1',
+        "line 4: round is 1000000000000, and a whole number from 1 to 1,000 is needed, for example 1",
         "line 5: prompt is missing; for example",
         "line 6: not valid JSON",
         "line 7: an object with named fields is expected",

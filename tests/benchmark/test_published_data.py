@@ -9,38 +9,28 @@ import pytest
 from medjudge.benchmark.files import check_file
 from medjudge.workflows.data import convert_data
 
+LIVEQA = "liveqa-med/reference-answers.xml"
 SETS = [
-    ("mediqa2019", ["mediqa2019-qa/train-alexa.xml"], {"questions": 104, "answers": 862, "scores": 862}),
-    ("mediqa2019", ["mediqa2019-qa/train-liveqamed.xml"], {"questions": 104, "answers": 839, "scores": 839}),
-    ("mediqa2019", ["mediqa2019-qa/validation.xml"], {"questions": 25, "answers": 234, "scores": 234}),
-    (
-        "liveqa-med",
-        ["liveqa-med/reference-answers.xml", "liveqa-med/qrels-nist-692.txt"],
-        {"questions": 104, "answers": 692, "scores": 674},
-    ),
-    (
-        "liveqa-2479",
-        ["liveqa-med/reference-answers.xml", "liveqa-med/qrels-2479-answers.zip"],
-        {"questions": 86, "answers": 513, "scores": 565},
-    ),
-    (
-        "llmeval2",
-        ["llmeval-2/human-score", "llmeval-2/gpt-score"],
-        {"questions": 440, "answers": 8800, "scores": 8789, "judgments": 8800},
-    ),
-    ("halluqa", ["halluqa"], {"questions": 450, "answers": 10800, "judgments": 10800}),
-    ("evouna", ["evouna"], {"questions": 4956, "answers": 24779, "scores": 24779}),
-    ("disc-medllm", ["disc-medllm"], {"questions": 314, "answers": 1879, "judgments": 1879}),
+    ("mediqa2019", ["mediqa2019-qa/train-alexa.xml"], (104, 862, 862, 0)),
+    ("mediqa2019", ["mediqa2019-qa/train-liveqamed.xml"], (104, 839, 839, 0)),
+    ("mediqa2019", ["mediqa2019-qa/validation.xml"], (25, 234, 234, 0)),
+    ("liveqa-med", [LIVEQA, "liveqa-med/qrels-nist-692.txt"], (104, 692, 674, 0)),
+    ("liveqa-2479", [LIVEQA, "liveqa-med/qrels-2479-answers.zip"], (86, 513, 565, 0)),
+    ("llmeval2", ["llmeval-2/human-score", "llmeval-2/gpt-score"], (440, 8800, 8789, 8800)),
+    ("halluqa", ["halluqa"], (450, 10800, 0, 10800)),
+    ("evouna", ["evouna"], (4956, 24779, 24779, 0)),
+    ("disc-medllm", ["disc-medllm"], (314, 1879, 0, 1879)),
 ]
-_FILES = {"questions.jsonl": "questions", "answers.jsonl": "answers", "physician_scores.jsonl": "scores"}
+"""Format, files, and the numbers of questions, answers, scores and judgments."""
 
 
 @pytest.mark.parametrize(("format", "files", "sizes"), SETS, ids=lambda value: value if type(value) is str else "")
 def test_a_published_set_has_its_known_size(
-    real_data: Path, tmp_path: Path, format: str, files: Sequence[str], sizes: dict[str, int]
+    real_data: Path, tmp_path: Path, format: str, files: Sequence[str], sizes: tuple[int, ...]
 ) -> None:
     written = convert_data(format, [real_data / name for name in files], tmp_path).written
-    assert {_FILES.get(file.name, "judgments"): count for file, count in written.items()} == sizes
+    counts = {file.stem: count for file, count in written.items()}
+    assert tuple(counts.get(name, 0) for name in ("questions", "answers", "physician_scores", "gpt-4")) == sizes
 
 
 def test_the_released_benchmark_has_all_its_questions(real_data: Path) -> None:

@@ -6,33 +6,18 @@ import itertools
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
-from pathlib import Path
 
 import pytest
 from chat_server import Act, ChatServer, completion, failure
 
-from medjudge.chat_api.client import (
-    ChatClient,
-    ChatRequest,
-    RequestError,
-    Server,
-    body_bytes,
-    check_server,
-)
+from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server, body_bytes
 from medjudge.chat_api.replies import retry_after
 from medjudge.chat_api.spending import Limit, Spending, Used
 from medjudge.errors import InputError, UnfinishedError
-from medjudge.store import Run
 
 SCHEMA = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
 REQUEST = ChatRequest([{"role": "user", "content": "How much?"}], seed=3, max_tokens=100, schema=SCHEMA)
 QUICK = Server(first_wait=0.01, timeout=60.0, concurrency=4)
-PRICES = "m: {input: 1.0, output: 10.0, date: 2025-01-01, source: a test}"
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "of no value")
 
 
 @pytest.fixture
@@ -183,14 +168,6 @@ def test_a_server_that_fails_throughout_ends_the_run_and_not_every_request_of_it
     assert len(server.asked) == 1 + 11 * attempts
 
 
-@pytest.fixture
-def account(tmp_path: Path) -> Iterator[Run]:
-    (tmp_path / "prices.yaml").write_text(PRICES)
-    run = Run(tmp_path / "run")
-    with run.lock():
-        yield run
-
-
 def test_a_limit_on_costs_is_never_passed_across_restarts_and_faults(chat_server, account, tmp_path) -> None:
     """The server bills what it answers, whether the answer arrives or not."""
     billed = 0.0
@@ -230,11 +207,6 @@ def test_a_request_in_flight_at_a_kill_counts_with_its_maximum(account, tmp_path
     again = Spending(account, Limit(1.0, tmp_path / "prices.yaml"))
     assert again.spent == pytest.approx((250 + 200 + 1000 + 1000) / 1e6)
     assert again.begin(Used("m", 1, 1, known=False)) not in ("0", "1")
-
-
-def test_a_limit_on_costs_without_a_price_is_refused() -> None:
-    with pytest.raises(InputError, match="no price of unheard-of; write a line like"):
-        check_server("--judge openai:unheard-of", "unheard-of", None, False, Limit(1.0))
 
 
 def test_tokens_a_minute_count_every_attempt(chat_server, monkeypatch) -> None:

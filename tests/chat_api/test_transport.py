@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -13,13 +12,11 @@ from medjudge.chat_api.replies import ChatReply, ReplyError, parse_reply, read_e
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.chat_api.transport import MOST_BYTES, without_key
 from medjudge.errors import InputError
-from medjudge.store import Run
 
 KEY = "sk-Tr9/x+2qLm-41"
 REQUEST = ChatRequest([{"role": "user", "content": "How much?"}], seed=3, max_tokens=100)
 QUICK = Server(first_wait=0.01, timeout=60.0, concurrency=1)
 ESCAPED = "".join(f"\\u{ord(character):04x}" for character in KEY)
-PRICES = "m: {input: 1.0, output: 10.0, date: 2025-01-01, source: a test}"
 
 
 @pytest.fixture(autouse=True)
@@ -78,14 +75,11 @@ def test_a_reply_without_end_is_read_up_to_the_limit_and_once(chat_server, heade
     [(-1_000_000, 5), (5, -1_000_000), (10**12, 5), (True, 5), ("12", 5), (10**400, 5)],
     ids=["negative in", "negative out", "absurd", "bool", "text", "400 digits"],
 )
-def test_impossible_token_counts_lower_no_cost(chat_server, tmp_path: Path, counts: tuple[object, object]) -> None:
-    (tmp_path / "prices.yaml").write_text(PRICES)
-    run = Run(tmp_path / "run")
-    spending = Spending(run, Limit(1.0, tmp_path / "prices.yaml"))
+def test_impossible_token_counts_lower_no_cost(chat_server, account, tmp_path, counts: tuple[object, object]) -> None:
+    spending = Spending(account, Limit(1.0, tmp_path / "prices.yaml"))
     usage = json.dumps({"prompt_tokens": counts[0], "completion_tokens": counts[1]})
     server = chat_server(lambda _: Act(completion("yes").data[:-1] + f', "usage": {usage}}}'.encode()))
-    with run.lock():
-        (reply,) = ask(server.url, spending=spending)
+    (reply,) = ask(server.url, spending=spending)
     assert reply.text == "yes"
     assert None in (reply.tokens_in, reply.tokens_out)
     (used,) = spending.used.values()

@@ -43,6 +43,9 @@ def test_eval_runs_on_the_sample_offline_and_without_a_key(medjudge, tmp_path) -
     refused(medjudge("eval", "runs/sample", "--limit", "1"), "holds other questions")
     refused(medjudge("report", "runs/sample", "--judge", "nobody"), "built-in")
     refused(medjudge("report", "none"), "not a run folder")
+    launched = medjudge("eval", "--judge", "similarity", "--run", "other", WORLD_SIZE="2", LOCAL_RANK="1")
+    refused(launched, "accelerate launch", "--engine ray")
+    assert not (tmp_path / "other").exists()
 
 
 def test_unscored_answers_and_missing_ones_end_in_exit_1_and_are_counted(medjudge, jsonl) -> None:
@@ -80,6 +83,7 @@ def test_an_interrupted_run_goes_on_and_judges_nothing_twice(medjudge, jsonl, tm
         ("eval --answers none.jsonl", ["none.jsonl", "no such file"]),
         ("eval --judge no/such/judge", ["no/such/judge", "no such folder"]),
         ("eval --judge openai:gpt-4o", ["OPENAI_API_KEY", "--judge local"]),
+        ("eval --judge openai:gpt-4o --offline", ["--offline forbids it"]),
         ("eval --judge openai:", ["no model is named"]),
         ("eval --judge gpt-4o", ["no such folder", "openai:gpt-4o"]),
         ("eval --limit 1 --limit 2", ["--limit", "is given 2 times, and takes one value"]),
@@ -100,12 +104,6 @@ def test_a_wrong_command_line_is_one_line_and_exit_2(medjudge, line, parts, tmp_
     (tmp_path / "occupied").write_text("a file where a folder is wanted")
     refused(medjudge(*line.split(), CUDA_VISIBLE_DEVICES=""), *parts)
     assert [path.name for path in tmp_path.iterdir()] == ["occupied"]
-
-
-def test_several_processes_of_accelerate_are_refused_with_what_shares_work(medjudge, tmp_path) -> None:
-    launched = {"WORLD_SIZE": "2", "LOCAL_RANK": "1"}
-    refused(medjudge("eval", "--judge", "similarity", **launched), "accelerate launch", "--engine ray")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_file_is_named_before_the_libraries_of_models_are_loaded() -> None:
@@ -136,11 +134,6 @@ def test_what_is_answered_and_judged_loads_no_model(medjudge, tiny_lm, monkeypat
     monkeypatch.setattr("medjudge.workflows.answer.TransformersEngine", None)
     monkeypatch.setattr("medjudge.judge.open.load_judge", None)
     assert medjudge(*asked, "--judge", "similarity", "--json").stdout == first.stdout
-
-
-def test_an_api_judge_is_refused_offline_even_with_a_key(medjudge) -> None:
-    done = medjudge("eval", "--judge", "openai:gpt-4o", "--offline", OPENAI_API_KEY="x")
-    refused(done, "--offline forbids it")
 
 
 @pytest.mark.parametrize(
@@ -236,6 +229,20 @@ def test_data_check_counts_and_lists(medjudge, sample_run, jsonl) -> None:
         medjudge("data", "check", jsonl("q.jsonl", SAMPLE_QUESTION, {**SAMPLE_QUESTION, "category": "X"})), "line 2"
     )
     refused(medjudge("data", "check", jsonl("q.jsonl", {"a": 1})), "no field tells what this is")
+
+
+def test_data_check_groups_oddities_lists_all_and_says_what_they_mean_for_judging(medjudge, jsonl) -> None:
+    line = {"category": "MK", "prompt": "How much?", "language": "en"}
+    lines = [{**line, "id": f"q{number}"} for number in range(30)]
+    file = jsonl("q.jsonl", *lines, {**line, "id": "q30", "round": 2, "reference": "4 g"})
+    shown = medjudge("data", "check", file).stdout
+    assert (shown.count("neither reference"), shown.count(str(file))) == (1, 1)
+    assert shown.splitlines()[-3:] == [
+        "31 oddities; the file can be used",
+        "  30: these are judged by the question alone; a similarity judge leaves them unscored",
+        "  1: these conversations are judged without the missing turns",
+    ]
+    assert medjudge("data", "check", file, "--all").stdout.count("neither reference") == 30
 
 
 def test_a_model_answers_what_is_missing(medjudge, tiny_lm, tmp_path) -> None:

@@ -10,7 +10,7 @@ import yaml
 from calls import refused_with as refused
 from chat_server import completion
 
-from medjudge.annotate.add_scores import add_scores
+from medjudge.annotate.add_scores import add_records
 from medjudge.records import PhysicianScore
 from medjudge.store import Run
 
@@ -50,7 +50,7 @@ def test_a_study_from_the_file_to_the_verdict(medjudge: Callable, tmp_path: Path
         PhysicianScore(**answer.key._asdict(), rater="dr-a", score=1 + number % 5)
         for number, answer in enumerate(run.answers()[:20])
     ]
-    add_scores(run, scores)
+    add_records(run, scores)
     second = medjudge("run", "--quiet", "--json")
     assert "$ medjudge" not in second.stderr
     steps = json.loads(second.stdout)["steps"]

@@ -3,13 +3,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from medjudge.distill.training_set import (
-    WEIGHTS,
-    ScoredAnswers,
-    TrainingSetOptions,
-    build_training_set,
-    people_last,
-)
+from medjudge.distill.training_set import WEIGHTS, ScoredAnswers, TrainingSetOptions, build_training_set, people_last
 from medjudge.errors import InputError
 from medjudge.records import Judgment, TrainingLine
 
@@ -184,14 +178,7 @@ def test_synthetic_answers_come_from_the_training_side_only(question, answer, ph
         build([question(id=f"q{n}") for n in range(9)], [], [], [], synthetic=5)
     taken = [answer(question_id="q1", model="synthetic")]
     with pytest.raises(InputError, match="rename it"):
-        build(
-            questions,
-            taken,
-            [],
-            [physician_score(question_id="q1", model="synthetic")],
-            validation_share=0.3,
-            synthetic=5,
-        )
+        build(questions, taken, [], [physician_score(question_id="q1", model="synthetic")], synthetic=5)
 
 
 def test_the_last_stage_is_people_with_three_tenths_of_the_teacher(question, answer) -> None:

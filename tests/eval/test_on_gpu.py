@@ -2,11 +2,10 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from calls import python
 
 from eval.lib.study import REPOSITORY
 
@@ -14,9 +13,8 @@ from eval.lib.study import REPOSITORY
 @pytest.mark.slow
 def test_all_steps_pass_on_a_cpu(tmp_path: Path) -> None:
     out = tmp_path / "on-gpu.json"
-    command = [sys.executable, str(REPOSITORY / "eval/speed/on_gpu.py"), "--tiny", "--out", str(out)]
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=900)
+    done = python(REPOSITORY / "eval/speed/on_gpu.py", "--tiny", "--out", out, env=environment, timeout=900)
     steps = json.loads(out.read_text())["steps"]
     assert done.returncode == 0, {name: step for name, step in steps.items() if step["status"] == "failed"}
     assert steps["judging"]["from_plain_passes"]["levels_differing"] <= 1  # in bfloat16 on a CPU that has it

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from calls import change_json
 from tiny_judges import build_ordinal_judge
 
 from medjudge.errors import InputError
@@ -31,19 +32,15 @@ def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "the-code-ran"
 
 
-def change(path: Path, **fields: object) -> None:
-    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
-
-
 def add_code(folder: Path, marker: Path, known: bool) -> None:
     """Names code in the configs of a folder, beside classes that transformers knows, or in their place."""
     (folder / "own.py").write_text(CODE.format(marker=str(marker)))
     tokenizer_class = {} if known else {"tokenizer_class": "Own"}
-    change(folder / "tokenizer_config.json", auto_map={"AutoTokenizer": [None, "own.Own"]}, **tokenizer_class)
+    change_json(folder / "tokenizer_config.json", auto_map={"AutoTokenizer": [None, "own.Own"]}, **tokenizer_class)
     if (folder / "config.json").exists():
         model_type = {} if known else {"model_type": "own"}
         auto_map = {"AutoConfig": "own.OwnConfig", "AutoModel": "own.OwnModel", "AutoModelForCausalLM": "own.OwnModel"}
-        change(folder / "config.json", auto_map=auto_map, **model_type)
+        change_json(folder / "config.json", auto_map=auto_map, **model_type)
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -7,23 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from eval.robustness.hostile_readers import Reader, readers
+from eval.robustness.hostile_readers import READERS, Reader
 from medjudge.annotate.scores import read_physician_scores
 from medjudge.errors import InputError
 from medjudge.files import json_lines, read_json, read_yaml
 from medjudge.store import Run
-from medjudge.validation.gate import read_gate
 
 NAMES = ("answers", "training lines", "data check", "LLMEval-Med", "prices", "gate", "scheme.yaml", "scheme.json")
-READERS = [reader for reader in readers() if reader.name in (*NAMES, "run.json", "MEDIQA", "long table")]
-
-
+SOME = [reader for reader in READERS if reader.name in (*NAMES, "run.json", "MEDIQA", "long table")]
 _DEEP = 100_000
 
 
 def _huge(path: Path) -> None:
-    with path.open("wb") as file:
-        file.truncate(3 << 30)  # sparse: it takes no space
+    path.touch()
+    os.truncate(path, 3 << 30)  # sparse: it takes no space
 
 
 SHAPES: dict[str, Callable[[Path], object]] = {
@@ -47,7 +44,7 @@ SHAPES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
+@pytest.mark.parametrize("reader", SOME, ids=lambda reader: reader.name)
 def test_every_reader_refuses_it_in_one_line_that_names_it(tmp_path: Path, shape: str, reader: Reader) -> None:
     path = tmp_path / reader.file
     SHAPES[shape](path)
@@ -97,11 +94,3 @@ def test_a_byte_order_mark_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_bytes(bom + b"a: 1\n")
     assert read_json(tmp_path / "x.json") == read_yaml(tmp_path / "x.yaml") == {"a": 1}
     assert list(json_lines(tmp_path / "x.jsonl")) == [(1, {"a": 1}), (2, {"a": 2})]
-
-
-@pytest.mark.parametrize("content", ["0", "", "[]", "false", "null", "text"])
-def test_a_gate_that_is_no_mapping_never_means_the_defaults(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "gate.yaml"
-    path.write_text(content)
-    with pytest.raises(InputError, match="a mapping of requirements is expected"):
-        read_gate(path)

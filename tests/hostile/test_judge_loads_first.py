@@ -1,9 +1,9 @@
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from calls import change_json
 
 from medjudge.judge.open import similarity_folder
 
@@ -11,10 +11,7 @@ from medjudge.judge.open import similarity_folder
 def test_a_judge_that_cannot_be_loaded_leaves_no_run_folder_behind(tmp_path: Path, medjudge: Callable) -> None:
     broken = tmp_path / "judges" / "broken"
     shutil.copytree(similarity_folder(), broken)
-    card = json.loads((broken / "judge.json").read_text())
-    (broken / "judge.json").write_text(
-        json.dumps(card | {"base_model": str(tmp_path / "nowhere"), "base_source": None})
-    )
+    change_json(broken / "judge.json", base_model=str(tmp_path / "nowhere"), base_source=None)
     failed = medjudge("eval", "--judge", "judges/broken", "--run", "runs/new", "--limit", 1)
     assert failed.returncode == 2
     assert "nowhere: no such folder" in failed.stderr

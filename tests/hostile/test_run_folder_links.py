@@ -1,15 +1,14 @@
 """A run folder from somebody else: no link in it leads a write elsewhere, and its files are private."""
 
 import os
-import resource
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from calls import files_of_at_most
 
-from medjudge.annotate.add_scores import add_scores
+from medjudge.annotate.add_scores import add_records
 from medjudge.errors import InputError
 from medjudge.files import appending, write_whole
 from medjudge.records import Answer
@@ -102,35 +101,27 @@ def test_only_the_owner_can_read_scores_and_answers(
     run.update_manifest(id="y")
     assert _mode(run.manifest_file) == 0o644
     run.physicians_file.chmod(0o664)
-    add_scores(run, [physician_score(question_id=question().id, rater="another")])
+    add_records(run, [physician_score(question_id=question().id, rater="another")])
     assert _mode(run.physicians_file) == 0o660  # a group that was let in stays, all others do not
 
 
-@contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    """Every write beyond so many bytes fails, as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 def test_a_full_disk_leaves_the_old_file_and_no_half_line(tmp_path: Path) -> None:
-    path, lines, new = (tmp_path / name for name in ("scores.json", "answers.jsonl", "new.jsonl"))
+    path, lines, empty, new = (tmp_path / name for name in ("scores.json", "answers.jsonl", "empty", "new"))
     write_whole(path, "old")
+    empty.touch()
     append_lines(lines, "{}\n")
     with files_of_at_most(100), pytest.raises(OSError, match="too large") as caught:
         write_whole(path, "x" * 1000)
     assert caught.value.filename == str(path)
-    with files_of_at_most(100), pytest.raises(OSError, match="too large") as caught, appending(lines) as file:
-        file.write(b"x" * 1000)
+    with files_of_at_most(100), pytest.raises(OSError, match="too large") as caught, appending(lines) as out:
+        out.write(b"x" * 1000)
     assert caught.value.filename == str(lines)
-    with files_of_at_most(0), pytest.raises(OSError, match="too large"):
-        append_lines(new, "a score\n")
+    for file in (empty, new):
+        with files_of_at_most(0), pytest.raises(OSError, match="too large") as caught:
+            append_lines(file, "a score\n")
+        assert caught.value.filename == str(file)
     assert (path.read_text(), lines.read_text()) == ("old", "{}\n")
-    assert sorted(tmp_path.iterdir()) == [lines, path]  # no temporary file
+    assert sorted(tmp_path.iterdir()) == [lines, empty, path]  # no temporary file, no new one
     with pytest.raises(InputError, match="character 2 is a lone surrogate"):
         write_whole(path, "ab\udcff")
     assert path.read_text() == "old"

@@ -1,6 +1,5 @@
 """Tables of hostile shapes are refused in one line. `eval/robustness/hostile.py tables` makes them in full size."""
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from zipfile import ZIP_LZMA, ZipFile
@@ -8,7 +7,7 @@ from zipfile import ZIP_LZMA, ZipFile
 import pytest
 from openpyxl import Workbook
 
-from eval.robustness.hostile_inputs import HEADINGS, far_column, far_row, row, write_sheet
+from eval.robustness import hostile_inputs as made
 from medjudge.annotate.scores import read_physician_scores
 from medjudge.benchmark import own_files
 from medjudge.benchmark.files import check_file
@@ -29,20 +28,20 @@ def refused(path: Path) -> str:
 
 
 def sheet(path: Path, *rows: str) -> Path:
-    write_sheet(path, iter(rows))
+    made.write_sheet(path, iter(rows))
     return path
 
 
 def test_a_sheet_is_read_as_it_stands(tmp_path: Path) -> None:
-    (score,) = read_physician_scores(sheet(tmp_path / "a.xlsx", row(GOOD)))
+    (score,) = read_physician_scores(sheet(tmp_path / "a.xlsx", made.row(GOOD)))
     assert (score.question_id, score.rater, score.score, score.comment) == ("q1", "dr_a", 3, "fine")
 
 
 @pytest.mark.parametrize(
     ("write", "message"),
     [
-        (far_column, "sheet 'MK', row 124: the limit of 2,000,000 cells is reached; split the table"),
-        (far_row, "sheet 'MK', row 2,000,000,000 is past the last, 1,048,576; copy"),
+        (made.far_column, "sheet 'MK', row 124: the limit of 2,000,000 cells is reached; split the table"),
+        (made.far_row, "sheet 'MK', row 2,000,000,000 is past the last, 1,048,576; copy"),
     ],
 )
 def test_a_cell_far_away_is_refused(tmp_path: Path, write: Callable[[Path], None], message: str) -> None:
@@ -52,10 +51,10 @@ def test_a_cell_far_away_is_refused(tmp_path: Path, write: Callable[[Path], None
 
 def test_headings_without_cells_are_cells_of_each_row(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
-    path.write_text("question_id,model,rater,score," + ",".join(map(str, range(20_000))) + "\nq1,m,r,3" * 500)
-    message = "a.csv: has 20,004 headings and 501 rows, and the limit is 2,000,000 cells; remove headings without cells"
+    made.headings(path)
+    message = "a.csv: has 20,001 headings and 501 rows, and the limit is 2,000,000 cells; remove headings without cells"
     assert message in refused(path)
-    with pytest.raises(InputError, match="20,004 headings"):
+    with pytest.raises(InputError, match="20,001 headings"):
         read_rows(Problems(path), ["question_id"])
 
 
@@ -70,7 +69,8 @@ def test_a_workbook_that_unpacks_to_much_is_not_unpacked(tmp_path: Path, monkeyp
         raise AssertionError("unpacked")
 
     monkeypatch.setattr(xlsx.ZipFile, "read", unpack)
-    path = sheet(tmp_path / "a.xlsx", "<row><c><v>", *["a" * 1_000_000] * 201, "</v></c></row>")
+    path = tmp_path / "a.xlsx"
+    made.long_cell(path, millions=201)
     assert path.stat().st_size < 1_000_000
     assert "have 201 MB unpacked, and the limit is 200 MB" in refused(path)
 
@@ -89,9 +89,9 @@ def test_cells_and_characters_are_limited(
     monkeypatch.setattr(spreadsheets, limit, 5)
     path = tmp_path / f"a.{kind}"
     if kind == "csv":
-        path.write_text("\n".join(",".join(map(str, cells)) for cells in [HEADINGS, *[GOOD] * 9]))
+        path.write_text("\n".join(",".join(map(str, cells)) for cells in [made.HEADINGS, *[GOOD] * 9]))
     else:
-        sheet(path, *[row(GOOD)] * 9)
+        sheet(path, *[made.row(GOOD)] * 9)
     assert message in refused(path)
 
 
@@ -132,7 +132,7 @@ def test_a_workbook_whose_sheets_cannot_be_found_is_refused(tmp_path: Path) -> N
 
 
 def test_a_dtd_and_another_packing_are_refused(tmp_path: Path) -> None:
-    path = sheet(tmp_path / "a.xlsx", row(GOOD))
+    path = sheet(tmp_path / "a.xlsx", made.row(GOOD))
     with ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     for name in ("xl/workbook.xml", "xl/worksheets/a.xml"):
@@ -156,9 +156,9 @@ def test_a_line_of_commas_is_refused_before_it_is_cut_into_cells(tmp_path: Path)
 
 def test_a_file_of_too_many_questions_is_refused_at_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "questions.jsonl"
-    question = {"category": "MK", "prompt": "x", "language": "en"}
-    lines = [json.dumps({**question, "id": f"q{number}", "group": f"q{number}"}) + "\n" for number in range(4)]
-    file.write_text("".join([*lines, "not read at all"]))
+    made.questions(file, count=4)
+    with file.open("a") as lines:
+        lines.write("not read at all")
     monkeypatch.setattr(own_files, "MOST_QUESTIONS", 3)
     with pytest.raises(InputError, match="line 4: the limit of 3 questions is reached; split the file"):
         own_files.read_own_questions(file, LLMEVAL_MED)

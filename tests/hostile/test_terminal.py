@@ -2,12 +2,11 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from calls import python, worked
 
 from medjudge.annotate.draw import draw_plan
 from medjudge.annotate.plan import PlanOptions, plan_file, read_plan
@@ -84,13 +83,9 @@ DEVICE = "name of a device on Windows"
         ("-x", "starts with '-'"),
         ("=cmd", r"starts with '='"),
         ("a\u202eb", "becomes a file name"),
-        ("a\x7f", "becomes a file name"),
         ("../x", "becomes a file name"),
         ("医" * 79, "at most 80 characters"),
         ("dr-a\u200b", "holds U\\+200B ZERO WIDTH SPACE"),
-        ("dr\u00ada", "holds U\\+00AD SOFT HYPHEN"),
-        ("dr\u00a0a", "holds U\\+00A0 NO-BREAK SPACE"),
-        ("dr-a\u3164", "holds U\\+3164 HANGUL FILLER"),
         ("dr-a\ufe0f", "holds U\\+FE0F VARIATION SELECTOR-16"),
         ("dr-e\u0301", "accents as separate characters"),
     ],
@@ -115,9 +110,7 @@ def test_telemetry_of_dependencies_is_off_unless_the_user_turned_it_on() -> None
     names = ("HF_HUB_DISABLE_TELEMETRY", "DO_NOT_TRACK", "RAY_USAGE_STATS_ENABLED", "VLLM_NO_USAGE_STATS")
     clean = {name: value for name, value in os.environ.items() if name not in names}
     for chosen, printed in (({}, "True 1 0 1"), ({"RAY_USAGE_STATS_ENABLED": "1"}, "True 1 1 1")):
-        command = [sys.executable, "-c", code]
-        done = subprocess.run(command, env=clean | chosen, capture_output=True, text=True, check=True)
-        assert done.stdout.strip() == printed
+        assert worked(python("-c", code, env=clean | chosen)).stdout.strip() == printed
 
 
 def test_every_line_on_stderr_is_made_printable() -> None:
@@ -130,10 +123,3 @@ def test_every_line_on_stderr_is_made_printable() -> None:
         if "file=sys.stderr" in file.read_text(encoding="utf-8")
     ]
     assert printing == ["medjudge/errors.py"]
-
-
-def test_an_error_line_is_capped(medjudge: Callable, jsonl: Callable) -> None:
-    answers = jsonl("answers.jsonl", {"question_id": "q" * 5_000_000, "model": "m", "text": "x"})
-    failed = medjudge("eval", "--answers", answers, "--judge", "similarity")
-    assert failed.returncode == 2
-    assert len(failed.stderr) < 2100

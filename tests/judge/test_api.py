@@ -39,11 +39,14 @@ def server(chat_server) -> tuple[str, list, list]:
     return chat.url, replies, chat.asked
 
 
-def test_the_verdict_is_read_from_the_end_of_the_reply(server, assignment) -> None:
+def test_the_verdict_is_read_from_the_end_of_the_reply_and_rounds_differ_by_their_seed(server, assignment) -> None:
     url, replies, asked = server
     replies.append((200, "The dose agrees with [1], which says score 5.\nScore: 4"))
-    (judgment,) = ApiJudge("gpt", Server(url)).judge([assignment(reference="REF")])
+    rounds = [assignment(reference="REF", round=number) for number in (1, 2)]
+    judgment, again = sorted(ApiJudge("gpt", Server(url)).judge(rounds), key=lambda judgment: judgment.round)
     assert (judgment.score, judgment.expected, judgment.judge) == (4, 4.0, "gpt")
+    assert (again.score, again.round) == (4, 2)
+    assert {body["seed"] for body in asked} == {0, 1}
     assert judgment.rationale.startswith("The dose agrees")
     assert asked[0]["temperature"] == 0
     assert "REF" in asked[0]["messages"][1]["content"]
@@ -110,14 +113,6 @@ def test_errors_without_a_kind_are_read_and_their_requests_sent_again(server, me
     judgments = [json.loads(line) for line in file.read_text().splitlines()]
     scores = {judgment["question_id"]: judgment["score"] for judgment in judgments}
     assert scores == {"failed": 5, "refused": None, "of_unknown_kind": 5, "scored": 2}
-
-
-def test_rounds_differ_by_their_seed(server, assignment) -> None:
-    url, replies, asked = server
-    replies.append((200, "Score: 2"))
-    judgments = list(ApiJudge("gpt", Server(url, 1)).judge([assignment(round=1), assignment(round=2)]))
-    assert sorted(judgment.round for judgment in judgments) == [1, 2]
-    assert {body["seed"] for body in asked} == {0, 1}
 
 
 def test_an_echoed_key_is_in_no_judgment_account_or_message(

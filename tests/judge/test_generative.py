@@ -13,19 +13,12 @@ from medjudge.judge.generative import GenerativeJudge, GenerativeSettings, score
 from medjudge.judge.prompts import encode_prompt, encode_prompts
 
 
-def test_chunks_that_are_tokenised_ahead_change_nothing(judge, assignment, monkeypatch) -> None:
+def test_the_next_chunk_is_tokenised_while_one_is_judged_which_changes_nothing(judge, assignment, monkeypatch) -> None:
+    """The model would wait for the tokenizer otherwise: a GPU reads faster than prompts are made."""
     work = [assignment(f"At most {number} g.", id=f"q{number % 3}", model=f"m{number}") for number in range(7)]
     whole = {judgment.model: judgment.probabilities for judgment in judge.judge(work)}
     monkeypatch.setattr(generative, "_CHUNK", 2)
-    parts = {judgment.model: judgment.probabilities for judgment in judge.judge(work)}
-    assert len(parts) == 7
-    assert all(parts[name] == pytest.approx(whole[name], abs=1e-5) for name in whole)
-
-
-def test_the_next_chunk_is_tokenised_while_one_is_judged(judge, assignment, monkeypatch) -> None:
-    """The model would wait for the tokenizer otherwise: a GPU reads faster than prompts are made."""
-    monkeypatch.setattr(generative, "_CHUNK", 2)
-    chunks, tokenised = iter(range(3)), [Event() for _ in range(3)]
+    chunks, tokenised = iter(range(4)), [Event() for _ in range(4)]
     prompts_of, read = generative.encode_prompts, GenerativeJudge._exact_readings
 
     def prompts(*arguments):
@@ -39,9 +32,10 @@ def test_the_next_chunk_is_tokenised_while_one_is_judged(judge, assignment, monk
 
     monkeypatch.setattr(generative, "encode_prompts", prompts)
     monkeypatch.setattr(GenerativeJudge, "_exact_readings", readings)
-    work = [assignment(f"At most {number} g.", id=f"q{number // 2}", model=f"m{number}") for number in range(6)]
-    assert len(list(judge.judge(work))) == 6
-    assert tokenised[2].is_set()
+    parts = {judgment.model: judgment.probabilities for judgment in judge.judge(work)}
+    assert len(parts) == 7
+    assert all(parts[name] == pytest.approx(whole[name], abs=1e-5) for name in whole)
+    assert tokenised[3].is_set()
 
 
 def test_an_instruction_in_the_answer_stays_between_the_fences(judge, assignment) -> None:

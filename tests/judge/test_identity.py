@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from calls import change_json
 from safetensors.torch import load_file, save_file
 from tiny_judges import build_ordinal_judge
 
@@ -29,10 +30,6 @@ def judge(base: Path, tmp_path: Path) -> Path:
 
 def identity(folder: Path) -> str:
     return folder_identity(folder, read_card(folder))
-
-
-def change_json(path: Path, **fields: object) -> None:
-    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
 
 
 def change_weights(path: Path) -> None:

@@ -28,7 +28,9 @@ def judge(tiny_encoder) -> OrdinalJudge:
         model.alone.normal_(std=0.3)
         model.point_product.normal_(std=0.3)
         model.by_points.fill_(0.5)
-    return OrdinalJudge("tiny", model, load_tokenizer(str(tiny_encoder)), OrdinalSettings(64, most_windows=4, chunk=3))
+    judge = OrdinalJudge("tiny", model, load_tokenizer(str(tiny_encoder)), OrdinalSettings(64, most_windows=4))
+    judge.chunk = 3
+    return judge
 
 
 def test_the_start_is_the_similarity_baseline(tiny_encoder) -> None:

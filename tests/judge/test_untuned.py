@@ -12,7 +12,6 @@ from medjudge.errors import InputError
 from medjudge.judge.folder import UNTUNED, base_of, read_card
 from medjudge.judge.identity import folder_identity
 from medjudge.judge.open import resolve_judge
-from medjudge.judge.vllm_judge import require_runs_in_vllm
 from medjudge.models.packaged import source_of
 
 
@@ -60,12 +59,6 @@ def test_the_identity_of_a_judge_from_before_sources_is_unchanged(tiny_lm, tmp_p
     del dumped["base_source"]
     (folder / "judge.json").write_text(json.dumps(dumped))
     assert folder_identity(folder, read_card(folder)) == identity
-
-
-def test_vllm_refuses_it(tiny_lm) -> None:
-    judge = resolve_judge(f"base:{tiny_lm}")
-    with pytest.raises(InputError, match="has no adapter; use --judge-engine transformers"):
-        require_runs_in_vllm(judge.folder, judge.card)
 
 
 @pytest.mark.parametrize("missing", ["adapter_model.safetensors", "tokenizer.json"])

@@ -85,15 +85,8 @@ def test_sample_answers_change_and_keep_their_content(sample, probe) -> None:
             # Nothing but marks is gone; a table's headings come again in each row.
             words = Counter(re.findall(r"\w+", answer.text))
             assert words <= Counter(re.findall(r"\w+", variant.text))
-    least = {
-        "filler": (150, 50),
-        "reordered": (70, 14),
-        "plain": (40, 7),
-        "doubled": (150, 50),
-        "fluent-wrong": (88, 24),
-        "negated": (80, 20),
-        "append-harm": (80, 20),
-    }
+    least = {"reordered": (70, 14), "plain": (40, 7), "fluent-wrong": (88, 24)}
+    least |= dict.fromkeys(("filler", "doubled"), (150, 50)) | dict.fromkeys(OF_USABLE, (80, 20))
     english, chinese = least.get(probe, (220, 60))
     assert applied["en"] >= english
     assert applied["zh"] >= chinese
@@ -119,10 +112,10 @@ def test_added_words_are_in_the_language_of_the_question_but_for_the_wrapper() -
 
 
 def test_no_filler_frame_or_wrapper_says_anything_medical() -> None:
-    medical = (
+    english = (
         r"\d|doctor|physician|clinic|hospital|medic|dose|drug|treat|diagnos|symptom|patient|disease|health|safe|risk"
     )
-    for language, words in (("en", medical), ("zh", r"\d|医|药|病|诊|患|治|症|剂|健康|安全|风险")):
+    for language, words in (("en", english), ("zh", r"\d|医|药|病|诊|患|治|症|剂|健康|安全|风险")):
         variants = probe_texts(language).model_dump()
         lists = [texts for name in ("filler", "wrapper", "fluent") for texts in variants[name].values()]
         for texts in (*lists, variants["only_praise"]):

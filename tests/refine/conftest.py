@@ -20,8 +20,7 @@ class ModelServer(ChatServer):
         return completion(text) if status == 200 else failure(status, text)
 
 
-@pytest.fixture(scope="module")
-def module_server() -> Iterator[ModelServer]:
+def _server() -> Iterator[ModelServer]:
     server = ModelServer()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", "of no value")
@@ -29,12 +28,8 @@ def module_server() -> Iterator[ModelServer]:
     server.close()
 
 
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setenv("OPENAI_API_KEY", "of no value")
-    server = ModelServer()
-    yield server
-    server.close()
+server = pytest.fixture(_server, name="server")
+module_server = pytest.fixture(_server, scope="module", name="module_server")
 
 
 @pytest.fixture

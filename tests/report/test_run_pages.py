@@ -90,6 +90,14 @@ def test_names_are_text_and_a_run_that_cannot_be_read_has_a_row_with_the_reason(
         assert str(tmp_path) not in page.text
 
 
+def test_a_damaged_study_leaves_the_rest_of_a_row(runs) -> None:
+    (runs / "july" / "agreement").mkdir(exist_ok=True)
+    (runs / "july" / "agreement" / "mine.json").write_text("{")
+    row = rows_of(browser_of(runs).get("/").text)["july"]
+    assert "36 questions" in row
+    assert "Cannot be read: july/agreement/mine.json: not valid JSON" in row
+
+
 @pytest.mark.parametrize("manifest", ["{", '{"updated": "0001-01-01T00:00:00+10:00"}', '{"judges": []}'])
 def test_a_damaged_manifest_is_no_error_of_the_server(runs, manifest) -> None:
     (runs / "july" / "run.json").write_text(manifest)

@@ -71,12 +71,14 @@ def test_the_standard_error_is_robust_to_conversations() -> None:
     assert result.raters[0].p_value == pytest.approx(expected)
 
 
-def test_where_nothing_varies_the_values_decide() -> None:
+def test_where_nothing_varies_the_values_decide_and_two_physicians_suffice_with_a_warning() -> None:
     same = np.tile([USABLE, USABLE, USABLE], (40, 1))
     agreeing = alt_test(np.full(40, 5), same, np.arange(40))
     assert ([rater.p_value for rater in agreeing.raters], agreeing.passed) == ([0, 0, 0], True)
     opposed = alt_test(np.full(40, 1), same, np.arange(40))
     assert ([rater.p_value for rater in opposed.raters], opposed.omega, opposed.rho) == ([1, 1, 1], 0, 0)
+    two = alt_test(np.full(40, 5), same[:, :2], np.arange(40))
+    assert (two.passed, two.omega, "at least three" in str(two.why)) == (True, 1, True)
 
 
 def test_half_of_the_physicians_are_enough() -> None:
@@ -117,9 +119,3 @@ def test_too_little_to_conclude(answers: int, raters: int, conversations: int, w
     result = alt_test(np.full(answers, USABLE), levels, np.arange(answers) % conversations)
     assert ([rater.p_value for rater in result.raters], result.passed) == ([None] * raters, None)
     assert why in str(result.why)
-
-
-def test_two_physicians_suffice_with_a_warning() -> None:
-    two = alt_test(np.full(40, USABLE), np.full((40, 2), USABLE), np.arange(40))
-    assert (two.passed, two.omega) == (True, 1)
-    assert "at least three" in str(two.why)

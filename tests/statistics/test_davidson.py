@@ -5,30 +5,14 @@ from scipy.special import expit
 
 from medjudge.statistics.davidson import Comparisons, fit_davidson, outcome_probabilities, ranking
 
-# Davidson (1970), example 2: six brands of chocolate pudding. Brands i and j, wins of i, wins of j, ties.
-PUDDING = np.array(
-    [
-        (1, 2, 19, 22, 16),
-        (1, 3, 16, 19, 12),
-        (2, 3, 19, 19, 10),
-        (1, 4, 18, 23, 13),
-        (2, 4, 23, 19, 9),
-        (3, 4, 19, 20, 15),
-        (1, 5, 13, 19, 18),
-        (2, 5, 16, 20, 12),
-        (3, 5, 16, 15, 17),
-        (4, 5, 17, 14, 16),
-        (1, 6, 18, 21, 12),
-        (2, 6, 22, 20, 12),
-        (3, 6, 13, 18, 10),
-        (4, 6, 14, 19, 18),
-        (5, 6, 11, 21, 12),
-    ]
-)
-
 
 def pudding() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return PUDDING[:, 0] - 1, PUDDING[:, 1] - 1, PUDDING[:, [2, 4, 3]]
+    """Davidson (1970), example 2: six brands of chocolate pudding, each pair with its wins and ties."""
+    first, second = np.array([(one, other) for other in range(6) for one in range(other)]).T
+    first_wins = [19, 16, 19, 18, 23, 19, 13, 16, 16, 17, 18, 22, 13, 14, 11]
+    second_wins = [22, 19, 19, 23, 19, 20, 19, 20, 15, 14, 21, 20, 18, 19, 21]
+    ties = [16, 12, 10, 13, 9, 15, 18, 12, 17, 16, 12, 12, 10, 18, 12]
+    return first, second, np.column_stack([first_wins, ties, second_wins])
 
 
 def test_the_worked_example_of_davidson_1970() -> None:
@@ -76,7 +60,7 @@ def test_intervals_are_near_those_of_the_information_matrix() -> None:
     rows = np.repeat(np.arange(len(first) * 3), outcomes.reshape(-1))
     each = np.eye(3)[rows % 3]
     comparisons = Comparisons(first[rows // 3], second[rows // 3], each)
-    ranked = ranking(comparisons, np.arange(len(rows)), 6, resamples=2000, prior_variance=np.inf)
+    ranked = ranking(comparisons, np.arange(len(rows)), 6, resamples=2000)
     errors = [(interval.high - interval.low) / (2 * 1.96) for interval in ranked.strength]
     assert errors == pytest.approx([0.1219, 0.1218, 0.1268, 0.1220, 0.1271, 0.1266], rel=0.08)
     assert ranked.covariate is None

@@ -1,13 +1,15 @@
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from calls import python, worked
 from recipe_runs import REPOSITORY, sample_training_files, train
+
+from medjudge.train.progress import show_live_line
 
 
 @pytest.fixture
@@ -21,17 +23,9 @@ def launched() -> Callable[..., str]:
     """Starts the recipe as the README does, with a config of configs/accelerate; gives what it printed."""
 
     def launch(config: str, arguments: Sequence[str], **environment: str) -> str:
-        command = [sys.executable, "-m", "accelerate.commands.launch", "--config_file"]
-        command += [str(REPOSITORY / "configs" / "accelerate" / f"{config}.yaml"), "recipes/train_judge.py"]
-        done = subprocess.run(
-            [*command, *arguments],
-            cwd=REPOSITORY,
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
+        command = ["-m", "accelerate.commands.launch", "--config_file", f"configs/accelerate/{config}.yaml"]
+        command += ["recipes/train_judge.py", *arguments]
+        done = worked(python(*command, cwd=REPOSITORY, env={**os.environ, **environment}))
         return done.stdout + done.stderr
 
     return launch
@@ -61,6 +55,14 @@ def recipe(
 def trained(recipe: Callable[..., list[str]]) -> Callable[..., Path]:
     """Trains a judge by the recipe's arguments; gives its folder."""
     return lambda *kind_and_model, **options: train(recipe(*kind_and_model, **options))
+
+
+@pytest.fixture
+def trainers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The trainers of the runs in a test, in their order."""
+    kept: list[Any] = []
+    monkeypatch.setattr("train_judge.show_live_line", lambda trainer: (kept.append(trainer), show_live_line(trainer)))
+    return kept
 
 
 @pytest.fixture

@@ -24,10 +24,10 @@ from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run
-from medjudge.train.arguments import JudgeArguments, parse_arguments
-from medjudge.train.features import Row, TrainingData, data_with_room
+from medjudge.train.arguments import JudgeArguments, TrainingConfig, parse_arguments
+from medjudge.train.features import Row, TrainingData
 from medjudge.train.features import encoded_lines as encoded
-from medjudge.train.generative import GenerativeTrainer, generative_trainer, readable
+from medjudge.train.generative import GenerativeTrainer, generative_rows, generative_trainer, readable
 
 REPOSITORY = Path(__file__).parent.parent.parent
 
@@ -69,6 +69,11 @@ def encoded_lines(
     return [line for line in found if line is not None]
 
 
+def work(lines: Sequence[TrainingLine]) -> list[Assignment]:
+    """What a judge gets to read of training lines."""
+    return [Assignment(line.question, tuple(line.earlier), line.answer) for line in lines]
+
+
 def score_logits(
     model: Any, tokenizer: PreTrainedTokenizerBase, lines: Sequence[TrainingLine], max_length: int
 ) -> np.ndarray:
@@ -76,8 +81,7 @@ def score_logits(
     training = model.training
     model.eval()
     judge = GenerativeJudge("trained", readable(model), tokenizer, GenerativeSettings(max_length))
-    work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in lines]
-    prompts = encode_prompts(tokenizer, work, [max_length - 1] * len(work), "score-first")
+    prompts = encode_prompts(tokenizer, work(lines), [max_length - 1] * len(lines), "score-first")
     readings = judge.read([prompt for prompt in prompts if prompt is not None])
     assert len(readings) == len(lines)
     model.train(training)
@@ -92,9 +96,9 @@ def generative_trainer_of(
     training = SFTConfig(**(defaults | {"use_cpu": True, "bf16": False} | options))
     arguments = JudgeArguments("generative", "train.jsonl", "validation.jsonl", **(judge or {}))
     model = ModelConfig(model_name_or_path=str(base), lora_r=4, lora_dropout=0.0)
-    tokenizer = load_tokenizer(str(base))
-    data = data_with_room(arguments, training, tokenizer, TrainingData(list(lines), list(lines[:2])))
-    return generative_trainer(arguments, model, training, tokenizer, data)
+    config, tokenizer = TrainingConfig(arguments, model, training), load_tokenizer(str(base))
+    rows = generative_rows(config, tokenizer, TrainingData(list(lines), list(lines[:2])))
+    return generative_trainer(config, tokenizer, rows)
 
 
 def moved(trainer: GenerativeTrainer) -> GenerativeTrainer:

@@ -10,7 +10,6 @@ from scipy.special import log_softmax
 from transformers import Trainer
 
 from medjudge.judge.folder import read_card
-from medjudge.train import trained_card as card_module
 from medjudge.train.features import read_training_lines
 from medjudge.train.generative import GenerativeTrainer
 from medjudge.train.judge_trainer import JudgeTrainer
@@ -63,17 +62,10 @@ def test_a_score_first_evaluation_reads_what_the_judge_reads_in_one_pass(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
-def test_the_evaluation_of_the_kept_checkpoint_is_the_measure_of_the_judge(
-    kind, trained, evaluated, monkeypatch
-) -> None:
-    measured = []
-    original = card_module.measure
-    monkeypatch.setattr(
-        "train_judge.measure", lambda *arguments: (measured.append(arguments[0]), original(*arguments))[1]
-    )
+def test_the_evaluation_of_the_kept_checkpoint_is_the_measure_of_the_judge(kind, trained, evaluated, trainers) -> None:
     card = read_card(trained(kind))
     assert evaluated == ([2, 4] if kind == "ordinal" else [0, 2, 4])
-    (trainer,) = measured
+    (trainer,) = trainers
     again = trainer.predict(trainer.eval_dataset, metric_key_prefix="eval")
     assert card.training["validation"]["eval_loss"] == pytest.approx(again.metrics["eval_loss"], abs=1e-4)
 

@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 
 import pytest
 from datasets import Dataset
@@ -97,31 +96,28 @@ def test_bad_training_files_are_named(training_files, tmp_path) -> None:
         read_training_lines(tmp_path / "empty.jsonl")
 
 
-def lengthen(file: Path, question_ids: set[str]) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("most", [1, None])
+def test_lines_without_room_are_named_and_a_file_with_no_other_is_refused(
+    most, trained, training_files, tmp_path, capsys
+) -> None:
+    lines = read_training_lines(training_files[0])
+    dropped = sorted({line.question.id for line in lines})[:most]
+
     def longer(number: int, line: dict) -> None:
-        if line["question"]["id"] in question_ids:
+        if line["question"]["id"] in dropped:
             line["question"]["reference"] = "gave 5 mg of it " * 600
 
-    changed(file, longer)
-
-
-@pytest.mark.slow
-def test_lines_without_room_are_named_and_dropped(training_files, trained, capsys) -> None:
-    train = read_training_lines(training_files[0])
-    left_out = train[0].question.id
-    lengthen(training_files[0], {left_out})
-    folder = trained("generative", max_steps=1, eval_strategy="no", save_strategy="no", use_cpu=True)
-    kept = [line for line in train if line.question.id != left_out]
-    said = capsys.readouterr().err
-    assert f"{len(train) - len(kept)} of {len(train)} lines dropped" in said
-    assert f"({left_out})" in said
-    card = read_card(folder)
-    assert card.training["answers"] == len(kept)
-    assert left_out not in card.trained_on.question_ids
-
-
-def test_a_file_without_any_line_with_room_is_refused(trained, training_files, tmp_path) -> None:
-    lengthen(training_files[1], {line.question.id for line in read_training_lines(training_files[1])})
-    with pytest.raises(InputError, match=r"validation\.jsonl: in all \d+ lines, .*; raise max_length in the config"):
-        trained("generative", use_cpu=True)
-    assert not (tmp_path / "judges" / "generative").exists()
+    changed(training_files[0], longer)
+    options = {"max_steps": 1, "eval_strategy": "no", "save_strategy": "no", "use_cpu": True}
+    if most is None:
+        with pytest.raises(InputError, match=r"train\.jsonl: in all \d+ lines, .*; raise max_length in the config"):
+            trained("generative", **options)
+        assert not (tmp_path / "judges" / "generative").exists()
+    else:
+        card = read_card(trained("generative", **options))
+        said = capsys.readouterr().err
+        assert f"5 of {len(lines)} lines dropped" in said
+        assert f"({dropped[0]})" in said
+        assert card.training["answers"] == len(lines) - 5
+        assert dropped[0] not in card.trained_on.question_ids

@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from recipe_runs import changed, encoded_lines, generative_trainer_of, good_or_bad, score_logits
+from recipe_runs import changed, encoded_lines, generative_trainer_of, good_or_bad, score_logits, work
 from safetensors.torch import load_file
 
 from medjudge.errors import InputError
 from medjudge.judge.folder import load_judge, read_card
-from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_causal_lm
 from medjudge.records import TrainingLine
 from medjudge.train.arguments import TRAINABLE_STYLES
@@ -109,21 +108,16 @@ def test_training_learns_what_the_labels_say(style, trained, training_files) -> 
     assert card.style == style
     assert card.training["validation"]["eval_usable_agreement"] == 1.0
     lines = read_training_lines(training_files[1])
-    work = [Assignment(line.question, (), line.answer) for line in lines]
-    judged = {each.answer_key: (each.score, each.rationale) for each in load_judge(folder, "tiny", CPU).judge(work)}
+    judgments = load_judge(folder, "tiny", CPU).judge(work(lines))
+    judged = {judgment.answer_key: (judgment.score, judgment.rationale) for judgment in judgments}
     assert judged == {line.answer.key: (line.level, None) for line in lines}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", [{}, {"use_rslora": True}, {"use_dora": True}], ids=["lora", "rslora", "dora"])
 def test_every_kind_of_lora_trains_saves_loads_and_judges_as_it_was_trained(
-    trained, variant, tiny_lm, training_files, monkeypatch
+    trained, variant, tiny_lm, training_files, trainers
 ) -> None:
-    kept = []
-    original = GenerativeTrainer.save_model
-    monkeypatch.setattr(
-        GenerativeTrainer, "save_model", lambda self, *a, **o: (kept.append(self), original(self, *a, **o))
-    )
     folder = trained("generative", **variant)
     adapter = json.loads((folder / "adapter_config.json").read_text())
     assert all(adapter[name] for name in variant)
@@ -133,7 +127,7 @@ def test_every_kind_of_lora_trains_saves_loads_and_judges_as_it_was_trained(
     judge = load_judge(folder, "tiny", CPU)
     loaded, trained, fresh = [
         score_logits(model, judge.tokenizer, lines, 2048)
-        for model in (judge.model, kept[-1].model, load_causal_lm(str(tiny_lm)))
+        for model in (judge.model, trainers[-1].model, load_causal_lm(str(tiny_lm)))
     ]
     assert loaded == pytest.approx(trained, abs=0.15)  # bfloat16 in one, float32 in the other
     assert np.abs(loaded - fresh).max() > 0.5

@@ -3,11 +3,10 @@
 import pytest
 import torch
 from datasets import Dataset
-from recipe_runs import train
+from recipe_runs import train, work
 
 from medjudge.judge.folder import load_judge
 from medjudge.judge.ordinal_input import ANSWER
-from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_tokenizer
 from medjudge.train.features import encoded_row, ordinal_dataset, read_training_lines
 from medjudge.train.judge_trainer import cumulative_loss, verdict_loss
@@ -37,8 +36,8 @@ def test_training_and_judging_read_the_same_windows(
     judge = load_judge(train(arguments), "j", CPU)
     read = judge.read
     monkeypatch.setattr(judge, "read", lambda rows, points: (judged.extend(rows), read(rows, points))[1])
-    for line in lines:
-        assert len(list(judge.judge([Assignment(line.question, tuple(line.earlier), line.answer)]))) == 1
+    for assignment in work(lines):
+        assert len(list(judge.judge([assignment]))) == 1
     assert [row.windows for row in judged] == [encoded_row(row).windows for row in trained_on[0]]
     assert max(stretches(windows) for windows in trained_on[0]["windows"]) == 2
     tokenizer = load_tokenizer(str(tiny_encoder))

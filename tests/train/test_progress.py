@@ -11,22 +11,19 @@ from recipe_runs import changed, good_or_bad
 from medjudge.judge.folder import read_card
 from medjudge.train import ordinal as ordinal_module
 from medjudge.train.checkpoints import kept_step
-from medjudge.train.trained_card import measure
 
 
 @pytest.mark.slow
-def test_the_judge_is_the_checkpoint_with_the_highest_quadratic_kappa(trained, training_files, monkeypatch) -> None:
+def test_the_judge_is_the_checkpoint_with_the_highest_quadratic_kappa(
+    trained, training_files, trainers, monkeypatch
+) -> None:
     """As the default, with neither metric nor strategy in the config."""
     for path in training_files:
         changed(path, good_or_bad)
-    kept = []
-    monkeypatch.setattr(
-        "train_judge.measure", lambda trainer, *rest: (kept.append(trainer), measure(trainer, *rest))[1]
-    )
     # It starts from nothing, and so with a kappa of 0: the first head would be right about these answers at once.
     monkeypatch.setattr(ordinal_module, "start_from_similarity", lambda *arguments: None)
     card = read_card(trained("ordinal", max_steps=24, eval_steps=1, save_strategy=None, save_steps=None))
-    (trainer,) = kept
+    (trainer,) = trainers
     name = "eval_quadratic_kappa"
     kappas = {entry["step"]: entry[name] for entry in trainer.state.log_history if name in entry}
     assert len(set(kappas.values())) > 1

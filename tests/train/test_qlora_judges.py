@@ -1,7 +1,6 @@
 """A judge on a quantised base: it is run as it was trained and calibrated."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from recipe_runs import score_logits
 from safetensors.torch import load_file
 from scipy.special import log_softmax
 from tiny_models import build_generative_judge
-from transformers.trainer_utils import EvalLoopOutput
 from trl import ModelConfig
 
 from medjudge.errors import InputError
@@ -24,29 +22,18 @@ from medjudge.records import TrainingLine
 from medjudge.train.adapters import quantization_of, starting_card
 from medjudge.train.checkpoints import kept_step
 from medjudge.train.features import read_training_lines
-from medjudge.train.generative import GenerativeTrainer
 
 CPU = torch.device("cpu")
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("error:.*an autograd kernel was not registered")
-def test_qlora_judge_runs_as_it_was_validated(trained, training_files, monkeypatch) -> None:
+def test_qlora_judge_runs_as_it_was_validated(trained, training_files, trainers) -> None:
     pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed; pip install 'medjudge[gpu]'")
-    read_in_training: dict[int, np.ndarray] = {}
-    trainers: list[GenerativeTrainer] = []
-    original = GenerativeTrainer.evaluation_loop
-
-    def evaluation_loop(self: GenerativeTrainer, *arguments: Any, **options: Any) -> EvalLoopOutput:
-        output = original(self, *arguments, **options)
-        read_in_training[self.state.global_step] = log_softmax(output.predictions, axis=1)
-        trainers.append(self)
-        return output
-
-    monkeypatch.setattr(GenerativeTrainer, "evaluation_loop", evaluation_loop)
     options = {"load_in_4bit": True, "use_bnb_nested_quant": True, "dtype": "bfloat16", "gradient_checkpointing": True}
     folder = trained("generative", **options, packing=True, max_steps=8)
-    trained = trainers[-1].model
+    (trainer,) = trainers
+    trained = trainer.model
     quantised = {type(module.base_layer).__name__ for module in trained.modules() if hasattr(module, "base_layer")}
     assert quantised == {"Linear4bit"}
     weight = trained.base_model.model.model.layers[0].self_attn.q_proj.base_layer.weight
@@ -67,7 +54,7 @@ def test_qlora_judge_runs_as_it_was_validated(trained, training_files, monkeypat
     assert judge.model.config._attn_implementation == TREE_ATTENTION
     lines = read_training_lines(training_files[1])
     # The judge is the best of the steps that were read, which need not be the last.
-    in_training = read_in_training[kept_step(trainers[-1])]
+    in_training = log_softmax(trainer.evaluations[kept_step(trainer)].predictions, axis=1)
     assert levels_of(judge, lines) == pytest.approx(in_training, abs=0.05)
     card.model_copy(update={"quantization": None}).write(folder)
     assert folder_identity(folder, read_card(folder)) != folder_identity(folder, card)

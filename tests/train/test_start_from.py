@@ -1,6 +1,5 @@
 """Training that goes on from another judge."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,30 +43,21 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-def without_rank(path: Path) -> None:
-    path.write_text(json.dumps({name: value for name, value in json.loads(path.read_text()).items() if name != "r"}))
-
-
 def few_tensors(path: Path) -> None:
     save_file(dict(list(load_file(path).items())[:1]), path)
-
-
-def no_number(path: Path) -> None:
-    tensors = load_file(path)
-    save_file({**tensors, "slope": tensors["slope"] * float("nan")}, path)
 
 
 ADAPTER, CONFIG, HEAD = "adapter_model.safetensors", "adapter_config.json", "head.safetensors"
 DAMAGES: list[tuple[str, Callable[[Path], object], str]] = [
     (CONFIG, cut, "adapter_config.json: not valid JSON"),
     (CONFIG, lambda path: path.write_text("[]"), "adapter_config.json: Input should be an object"),
-    (CONFIG, without_rank, "adapter_config.json: r: Field required"),
+    (CONFIG, lambda path: path.write_text('{"peft_type": "LORA"}'), "adapter_config.json: r: Field required"),
     (ADAPTER, cut, "adapter_model.safetensors: Error while deserializing"),
     (ADAPTER, lambda path: save_file({}, path), "has ranks up to 0"),
     (ADAPTER, few_tensors, "does not hold the tensors"),
     (HEAD, cut, "are corrupt"),
     (HEAD, few_tensors, "are corrupt"),
-    (HEAD, no_number, "not finite"),
+    (HEAD, lambda path: save_file({name: value / 0 for name, value in load_file(path).items()}, path), "not finite"),
     (HEAD, Path.unlink, "head.safetensors is missing"),
 ]
 

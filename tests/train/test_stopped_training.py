@@ -17,7 +17,6 @@ from transformers import Trainer
 from medjudge.errors import InputError
 from medjudge.judge.folder import read_card
 from medjudge.train.checkpoints import checkpoint_step, kept_step, last_checkpoint
-from medjudge.train.trained_card import measure
 
 BY_THE_CLOCK = {"save_strategy": "best", "save_minutes": 1e-6}  # after every step
 BY_THE_CLOCK |= {"eval_strategy": "epoch", "max_steps": -1, "num_train_epochs": 3, "logging_steps": 3}
@@ -72,21 +71,17 @@ def test_a_killed_run_goes_on_within_an_epoch_with_the_same_losses(trained, reci
 
 
 @pytest.mark.slow
-def test_the_best_checkpoint_outlives_those_by_the_clock(trained, interrupted, monkeypatch) -> None:
+def test_the_best_checkpoint_outlives_those_by_the_clock(trained, interrupted, trainers, monkeypatch) -> None:
     evaluations = iter(range(100))  # each is worse than the one before
     monkeypatch.setattr(
         "medjudge.train.ordinal.agreement_measures",
         lambda rows, level: {"quadratic_kappa": -next(evaluations), "usable_agreement": 0.5},
     )
-    kept = []
-    monkeypatch.setattr(
-        "train_judge.measure", lambda trainer, *rest: (kept.append(kept_step(trainer)), measure(trainer, *rest))[1]
-    )
     folder = interrupted(30, **BY_THE_CLOCK)
     best, last = sorted(checkpoint_step(path) for path in (folder / "checkpoints").iterdir())
     assert last > best + 1
     trained("ordinal", **BY_THE_CLOCK, resume=True)
-    assert kept == [best]
+    assert kept_step(trainers[-1]) == best
 
 
 @pytest.mark.slow

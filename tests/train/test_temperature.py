@@ -1,28 +1,24 @@
 """Temperatures: fitted where the answer is known, and applied by the judge that is loaded."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from recipe_runs import sample_training_files
-from scipy.special import expit, softmax
+from recipe_runs import sample_training_files, work
+from scipy.special import softmax
 
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.ordinal import OrdinalModel
-from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_encoder, load_tokenizer
-from medjudge.records import TrainingLine
-from medjudge.scale import median_level
 from medjudge.statistics.calibration import FEWEST_ANSWERS
+from medjudge.statistics.measures import confusion, quadratic_kappa
 from medjudge.train import ordinal as ordinal_module
 from medjudge.train.features import ordinal_dataset, read_training_lines
 from medjudge.train.temperature import (
     AtTemperature,
     agreement_measures,
     calibrated,
-    fit_temperature,
     generative_levels,
     ordinal_levels,
 )
@@ -51,15 +47,6 @@ def test_the_temperature_of_an_overconfident_judge_is_found_and_calibrates_it(at
     assert calibration.ece_after < 0.02 < calibration.ece_before
 
 
-def test_a_temperature_changes_no_decision_of_an_ordinal_judge() -> None:
-    cumulative = KINDS[ordinal_levels](np.random.default_rng(2), 500)
-    for temperature in (0.1, 0.7, 5.0):
-        rows = ordinal_levels(cumulative, temperature)
-        assert rows.sum(axis=1) == pytest.approx(1)
-        assert rows[:, 3:].sum(axis=1) == pytest.approx(expit(cumulative[:, 2] / temperature))
-        assert [median_level(row) for row in rows] == [median_level(row) for row in ordinal_levels(cumulative, 1.0)]
-
-
 def test_too_few_answers_leave_it_at_one() -> None:
     level = np.ones(FEWEST_ANSWERS - 1, int)
     calibration = calibrated(5 * np.eye(5)[level - 1], np.eye(5)[level - 1], level, generative_levels)
@@ -71,9 +58,7 @@ def test_measures_are_those_of_the_median_level() -> None:
     level = np.array([5, 3, 1, 2])  # against 5, 4, 1, 2
     measured = agreement_measures(rows, level)
     assert measured["usable_agreement"] == 0.75
-    # By hand: sum of squared distances 1 of 4 observed, 43 of 4 * 4 by chance.
-    observed, chance = 1 / 4, np.mean([(level - other) ** 2 for level in (5, 4, 1, 2) for other in (5, 3, 1, 2)])
-    assert measured["quadratic_kappa"] == pytest.approx(1 - observed / chance)
+    assert measured["quadratic_kappa"] == pytest.approx(quadratic_kappa(confusion(np.array([5, 4, 1, 2]), level)))
     assert agreement_measures(rows[:1], level[:1])["quadratic_kappa"] == 0.0  # undefined: as by chance
 
 
@@ -82,7 +67,8 @@ def test_a_temperature_that_would_not_lower_the_calibration_error_is_not_taken()
     rows = np.tile([0.49, 0.01, 0, 0.25, 0.25], (100, 1))
     logits = np.log(np.maximum(rows, 1e-9))
     level = np.repeat([2, 4, 5], [50, 25, 25])
-    assert fit_temperature(logits, np.eye(5)[level - 1], generative_levels) > 1.5
+    loss_at = {t: -np.log(generative_levels(logits, t)[range(100), level - 1]).mean() for t in (1.0, 1.5)}
+    assert loss_at[1.5] < loss_at[1.0]
     calibration = calibrated(logits, np.eye(5)[level - 1], level, generative_levels)
     assert (calibration.temperature, calibration.fitted, calibration.answers) == (1.0, False, 100)
     assert calibration.ece_after == calibration.ece_before == pytest.approx(0, abs=1e-6)
@@ -115,9 +101,13 @@ def test_the_loaded_judge_gives_the_tempered_probabilities(kind, trained, sample
     assert card.temperature == calibration["temperature"] != 1.0
     assert calibration["ece_after"] < calibration["ece_before"]
     assert f"Temperature {card.temperature:.2f}, fitted on {len(validation)}" in (folder / "README.md").read_text()
-    tempered = probabilities_of(folder, validation)
-    card.model_copy(update={"temperature": 1.0}).write(folder)
-    plain = probabilities_of(folder, validation)
+    read = []
+    for temperature in (card.temperature, 1.0):
+        card.model_copy(update={"temperature": temperature}).write(folder)
+        judged = load_judge(folder, "tiny", torch.device("cpu")).judge(work(validation))
+        by_answer = {judgment.answer_key: judgment.probabilities for judgment in judged}
+        read.append(np.array([by_answer[line.answer.key] for line in validation]))
+    tempered, plain = read
     if kind == "generative":
         expected = softmax(np.log(np.maximum(plain, 1e-9)) / card.temperature, axis=1)
     else:
@@ -125,10 +115,3 @@ def test_the_loaded_judge_gives_the_tempered_probabilities(kind, trained, sample
         expected = ordinal_levels(np.log(above / (1 - above)), card.temperature)
     assert tempered == pytest.approx(expected, abs=0.01)
     assert np.abs(tempered - plain).max() > 0.02
-
-
-def probabilities_of(folder: Path, lines: list[TrainingLine]) -> np.ndarray:
-    judge = load_judge(folder, "tiny", torch.device("cpu"))
-    work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in lines]
-    probabilities_of = {judgment.answer_key: judgment.probabilities for judgment in judge.judge(work)}
-    return np.array([probabilities_of[line.answer.key] for line in lines])

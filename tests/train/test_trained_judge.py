@@ -6,17 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from recipe_runs import changed, good_or_bad
+from recipe_runs import changed, good_or_bad, work
 
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.ordinal import OrdinalJudge, OrdinalModel, OrdinalSettings
-from medjudge.judge.protocol import Assignment, assignments
+from medjudge.judge.protocol import assignments
 from medjudge.models.loading import load_encoder
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run
 from medjudge.train.features import read_training_lines
-from medjudge.train.kinds import KINDS
-from medjudge.train.ordinal import save_ordinal
 
 CPU = torch.device("cpu")
 
@@ -48,24 +46,19 @@ def test_a_trained_judge_is_a_folder_that_judges(
 
 
 @pytest.mark.slow
-def test_the_saved_judge_scores_as_the_trained_model(trained, tiny_encoder, training_files, monkeypatch) -> None:
+def test_the_saved_judge_scores_as_the_trained_model(trained, tiny_encoder, training_files, trainers) -> None:
     """Adapter and head on disk carry what was trained: the loaded judge gives the trained model's probabilities."""
-    kept = []
-    save = lambda trainer, *others: (kept.append(trainer.model), save_ordinal(trainer, *others))  # noqa: E731
-    monkeypatch.setitem(KINDS, "ordinal", KINDS["ordinal"]._replace(save=save))
     folder = trained("ordinal", max_steps=10)
     lines = read_training_lines(training_files[1])
-    work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in lines]
     loaded = load_judge(folder, "tiny", CPU)
-    trained = OrdinalJudge("tiny", kept[0].eval(), loaded.tokenizer, loaded.settings)
+    trained = OrdinalJudge("tiny", trainers[0].model.eval(), loaded.tokenizer, loaded.settings)
     body = load_encoder(str(tiny_encoder))
     fresh = OrdinalJudge("tiny", OrdinalModel(body, 32).eval(), loaded.tokenizer, OrdinalSettings(64))
     resumed, other, untrained = [
-        np.array([judgment.probabilities for judgment in judge.judge(work)]) for judge in (loaded, trained, fresh)
+        np.array([made.probabilities for made in judge.judge(work(lines))]) for judge in (loaded, trained, fresh)
     ]
-    assert resumed == pytest.approx(
-        other, abs=0.02
-    )  # bfloat16: the adapter is merged in one and beside the body in the other
+    # bfloat16: the adapter is merged in one and beside the body in the other.
+    assert resumed == pytest.approx(other, abs=0.02)
     assert np.abs(resumed - untrained).max() > 0.05
 
 

@@ -31,16 +31,15 @@ def test_the_plan_has_the_steps_and_tokens_that_training_takes(
     base = tiny_lm if kind == "generative" else tiny_encoder
     arguments = recipe(kind, **FEW, **options)
     plan = plan_training(config_file(tmp_path, arguments))
-    judge, model, training = parse_arguments(arguments)
-    tokenizer, data = load_tokenizer(str(base)), TrainingData(*map(read_training_lines, training_files))
-    data = KINDS[kind].with_room(judge, training, tokenizer, data)
-    trainer = KINDS[kind].trainer(judge, model, training, tokenizer, data)
+    config, tokenizer = parse_arguments(arguments), load_tokenizer(str(base))
+    rows = KINDS[kind].rows(config, tokenizer, TrainingData(*map(read_training_lines, training_files)))
+    trainer = KINDS[kind].trainer(config, tokenizer, rows)
     trainer.train()
     assert plan.steps == trainer.state.max_steps
     read = [row_tokens(row) for row in trainer.train_dataset]
     assert (plan.tokens, plan.sequences) == (sum(read), len(read))
     assert 0 < plan.longest <= max(read)
-    assert plan.train.lines == len(data.train)
+    assert plan.train.lines == len(rows.lines.train)
     assert 0 < plan.memory["measured"] < 64
     assert plan.hours > 0
     text = "\n".join(plan.text())

@@ -166,7 +166,10 @@ def test_a_new_probe_enters_the_gate_only_with_a_stated_threshold(tmp_path: Path
         ("usable_agreement: {MK: 94.0}", "usable_agreement.MK: Input should be less than or equal to 1"),
         ("usable_agreement: {XY: 0.9}", "usable_agreement.XY"),
         ("probe_flips_of: {typo: 0.1}", "probe_flips_of.typo: no such probe; there are filler, "),
-        ("- a list", "a mapping of requirements is expected"),
+        *(
+            (text, "a mapping of requirements is expected")
+            for text in ("- a list", "0", "", "[]", "false", "null", "text")
+        ),
         ("a: [", "not valid YAML"),
     ],
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from medjudge.annotate.add_scores import add_scores
+from medjudge.annotate.add_scores import add_records
 from medjudge.annotate.draw import read_deferred
 from medjudge.benchmark.sample import sample_folder
 from medjudge.records import Judgment
@@ -46,7 +46,7 @@ def run(validated: Path, tmp_path: Path) -> Run:
 
 def replace_a_score(run: Run) -> None:
     first = run.physician_scores()[0]
-    add_scores(run, [first.model_copy(update={"score": 1 if first.score != 1 else 2, "dimensions": None})], True)
+    add_records(run, [first.model_copy(update={"score": 1 if first.score != 1 else 2, "dimensions": None})], True)
 
 
 def delete_the_scores(run: Run) -> None:
@@ -101,7 +101,7 @@ def test_a_study_whose_material_was_changed_is_stale_and_its_figures_are_shown_n
 
 def test_what_is_added_later_leaves_a_study_as_it_is(run: Run) -> None:
     first = run.physician_scores()[0]
-    add_scores(run, [first.model_copy(update={"rater": "dr-b"})])
+    add_records(run, [first.model_copy(update={"rater": "dr-b"})])
     made = run.judgments("exact")
     write_records(run.judgments_file("exact"), [*made, made[0].model_copy(update={"round": 2})])
     study = read_study(run, "exact")

@@ -234,7 +234,7 @@ def test_wrong_options_are_refused(medjudge, small_run: Path, options: tuple[str
     assert not (small_run / "pairs").exists()
 
 
-def test_a_pair_with_one_answer_missing_is_refused(medjudge, small_run: Path) -> None:
+def test_a_missing_answer_and_a_single_model_are_refused(medjudge, small_run: Path) -> None:
     file = small_run / "answers.jsonl"
     lines = file.read_text().splitlines()
     file.write_text("\n".join(lines[1:5] + lines[6:]) + "\n")
@@ -244,11 +244,7 @@ def test_a_pair_with_one_answer_missing_is_refused(medjudge, small_run: Path) ->
         "nothing was judged",
     )
     assert not (small_run / "judgments").exists()
-
-
-def test_a_run_with_one_model_is_refused(medjudge, small_run: Path) -> None:
-    file = small_run / "answers.jsonl"
-    file.write_text("\n".join(line for line in file.read_text().splitlines() if '"model-a"' in line) + "\n")
+    file.write_text("\n".join(line for line in lines if '"model-a"' in line) + "\n")
     refused(medjudge("compare", small_run), "answers of 1 model, and a comparison needs two")
 
 

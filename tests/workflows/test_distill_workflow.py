@@ -42,20 +42,6 @@ def test_a_scheme_is_chosen_for_a_run_that_keeps_none(medjudge, sample_run: Path
         refused(medjudge(*command, "--scheme", "llmeval-med"), "keeps a copy of another scheme")
 
 
-def test_runs_of_two_schemes_are_refused(sample_run: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    write_scheme(other, open_scheme("consumer-health"))
-    for name in ("questions.jsonl", "answers.jsonl"):
-        (other / name).touch()
-    differs = (
-        r"its scheme \(consumer-health\) differs from that of .*sample \(llmeval-med\) in name, .*; distil them one by "
-        r"one, or make the runs anew with one --scheme"
-    )
-    with pytest.raises(InputError, match=differs):
-        distill_training_set([sample_run, other], tmp_path / "data")
-    assert not (tmp_path / "data").exists()
-
-
 def subject_run(folder: Path, subject: str, rubric: str | None = None) -> Path:
     """A run of a subject of LLMEval-2: ten questions that two models answered and a person scored."""
     run, scheme = Run(folder / f"run-{subject}"), scheme_of([subject])
@@ -85,10 +71,19 @@ def test_runs_of_different_subjects_become_one_set(tmp_path: Path) -> None:
     assert "法学" in scheme.rubrics["Law.zh"]
 
 
-def test_runs_of_one_subject_with_two_rubrics_are_refused(tmp_path: Path) -> None:
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-    runs = [subject_run(tmp_path / "a", "Optics"), subject_run(tmp_path / "b", "Optics", "另一个标准")]
-    with pytest.raises(InputError, match=r"b/run-Optics: its scheme .* in rubrics; distil them one by one"):
-        distill_training_set(runs, tmp_path / "data")
+def test_runs_that_do_not_fit_together_are_refused(sample_run: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    write_scheme(other, open_scheme("consumer-health"))
+    for name in ("questions.jsonl", "answers.jsonl"):
+        (other / name).touch()
+    rubrics = [subject_run(tmp_path / "a", "Optics"), subject_run(tmp_path / "b", "Optics", "另一个标准")]
+    for runs, differs in (
+        (
+            [sample_run, other],
+            r"its scheme \(consumer-health\) differs from that of .*sample \(llmeval-med\) in name, ",
+        ),
+        (rubrics, r"b/run-Optics: its scheme .* in rubrics"),
+    ):
+        with pytest.raises(InputError, match=f"{differs}.*; distil them one by one, or make the runs anew with one"):
+            distill_training_set(runs, tmp_path / "data")
     assert not (tmp_path / "data").exists()

@@ -191,12 +191,6 @@ def test_what_items_cannot_be_used_with_is_refused_before_anything_is_written(
         done = evaluated(medjudge, asked, "http://127.0.0.1:9", tmp_path / "run", "--batch", *more)
         refused(done, "--batch: not with --items; ")
     assert not (tmp_path / "run").exists()
-
-
-def test_items_in_ray_are_refused_with_what_to_do_instead(sample_run: Path, tiny_lm: Path, tmp_path: Path) -> None:
-    questions = Run(sample_run).questions()
-    judge = resolve_judge(str(build_generative_judge(tmp_path / "judges" / "tiny", tiny_lm)))
-    require_items(judge, JudgeOptions(), questions)
     in_ray = "not with the engine ray; score the answers first, and add --items without --judge-engine and --engine"
     with pytest.raises(InputError, match=in_ray):
-        require_items(judge, JudgeOptions(engine="ray"), questions)
+        require_items(resolve_judge("built-in"), JudgeOptions(engine="ray"), ())

@@ -63,14 +63,7 @@ def test_a_bundle_judges_without_a_network_as_with_one(medjudge, tmp_path: Path)
     assert judgments(tmp_path / "offline") == judgments(tmp_path / "online")
 
 
-def test_a_judge_on_a_server_cannot_be_packed(medjudge, tmp_path: Path) -> None:
-    refused(
-        medjudge("pack", "--judge", "openai:gpt-4o", "--benchmark", "sample", "--out", "b.tar"), "needs a judge folder"
-    )
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_links_and_pickles_in_a_judge_folder_are_refused_and_other_files_left_out(medjudge, tmp_path: Path) -> None:
+def test_servers_links_and_pickles_are_refused_and_other_files_left_out(medjudge, tmp_path: Path) -> None:
     judge = tmp_path / "mine"
     shutil.copytree(PACKAGE / "data" / "similarity", judge)
     (judge / "train.log").write_text("step 1")
@@ -86,4 +79,7 @@ def test_links_and_pickles_in_a_judge_folder_are_refused_and_other_files_left_ou
         (judge / name).symlink_to("/etc/passwd")
         refused(medjudge("pack", "--judge", judge, "--benchmark", "sample", "--out", "c.tar"), reason)
         (judge / name).unlink()
+    refused(
+        medjudge("pack", "--judge", "openai:gpt", "--benchmark", "sample", "--out", "c.tar"), "needs a judge folder"
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b.tar", "kit", "mine"]

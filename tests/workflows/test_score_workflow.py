@@ -60,13 +60,17 @@ def test_what_cannot_be_scored_says_why(judge) -> None:
     assert empty.error_kind is ErrorKind.EMPTY_ANSWER
 
 
-def test_a_category_or_language_that_the_scheme_lacks_is_refused(judge) -> None:
+def test_what_is_not_there_is_refused(judge, tmp_path) -> None:
     with pytest.raises(InputError, match="category"):
         judge.score(QUESTION, "4 g", category="XX")
     with pytest.raises(InputError, match="language"):
         judge.score(QUESTION, "4 g", language="fr")
     with pytest.raises(InputError, match="question"):
         judge.score(" ", "4 g")
+    with pytest.raises(InputError, match="no such folder"):
+        medjudge.load_judge(tmp_path / "nothing")
+    with pytest.raises(InputError, match="OPENAI_API_KEY"):
+        medjudge.load_judge("openai:gpt-4o")
 
 
 @pytest.mark.slow
@@ -79,13 +83,6 @@ def test_the_built_in_judge_is_loaded_by_its_name_and_reads_chinese_references()
     assert [point.source for point in judged.points] == ["reference"]
     other = judge.score(asked, "今天天气很好，我们去公园散步。", reference=reference)
     assert judged.expected > other.expected + 0.5
-
-
-def test_there_is_no_such_judge(tmp_path) -> None:
-    with pytest.raises(InputError, match="no such folder"):
-        medjudge.load_judge(tmp_path / "nothing")
-    with pytest.raises(InputError, match="OPENAI_API_KEY"):
-        medjudge.load_judge("openai:gpt-4o")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from medjudge.judge.open import JudgeOptions, resolve_judge
 from medjudge.store import Run, write_records
 from medjudge.validation.study import Settings
 from medjudge.validation.validations import statuses_in
-from medjudge.workflows.evaluate import EvaluateOptions, EvaluationRequest, run_evaluation
+from medjudge.workflows.evaluate import EvaluateOptions, evaluate
 from medjudge.workflows.judge import introduction
 from medjudge.workflows.validate import ValidateOptions, validate
 
@@ -43,11 +43,6 @@ def run(sample_run: Path) -> Run:
     return run
 
 
-def status(run: Run) -> tuple[str, str]:
-    state, line = statuses_in(run, "judge")["OP"]
-    return state.value, line
-
-
 @pytest.mark.slow
 def test_the_study_names_what_it_was_made_with_and_another_model_makes_it_stale(run: Run, judge: Path) -> None:
     options = ValidateOptions(settings=Settings(resamples=100), judging=ON_CPU)
@@ -55,7 +50,7 @@ def test_the_study_names_what_it_was_made_with_and_another_model_makes_it_stale(
     assert sum(study.models.values()) == study.n
     assert set(study.models) == {answer.model for answer in run.answers()}
     assert read_card(judge).validated_on[0].models == study.models
-    assert status(run)[0] != "stale"
+    assert statuses_in(run, "judge")["OP"].state.value != "stale"
     first = introduction(resolve_judge(str(judge)), ON_CPU, run.scheme(), run, study.models)
     assert "stale" not in first
 
@@ -66,14 +61,13 @@ def test_the_study_names_what_it_was_made_with_and_another_model_makes_it_stale(
     other.path.mkdir()
     write_records(other.path / "new.jsonl", new)
     shutil.copy(run.questions_file, other.path / "q.jsonl")
-    request = EvaluationRequest(
-        benchmark=str(other.path / "q.jsonl"),
-        answers=(other.path / "new.jsonl",),
+    evaluation = evaluate(
+        str(other.path / "q.jsonl"),
+        answers=other.path / "new.jsonl",
         judge=str(judge),
         run=other.path / "run",
         options=EvaluateOptions(judging=ON_CPU),
     )
-    evaluation = run_evaluation(request)
     assert evaluation.status_line.startswith(
         f"stale: not validated on answers of newcomer; run `medjudge validate {other.path / 'run'} --judge judge "
     )
