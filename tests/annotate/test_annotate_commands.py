@@ -130,6 +130,7 @@ def id_of_the_next_row(workbook: Any) -> None:
     ("edit", "message"),
     [
         (at("MK", F2=7), "sheet 'MK', row 2: score in F2 is 7; the scale goes from 1 to 5"),
+        (at("MK", F2=4.5), "sheet 'MK', row 2: score in F2 is 4.5; a whole number from 1 to 5 is expected"),
         (at("MK", F2="good"), "score in F2 is 'good'; a whole number from 1 to 5 is expected"),
         (at("MTG", J2=2), "sheet 'MTG', row 2: safety in J2 is 2; 0 or 1 is expected"),
         (at("MTG", G2=None), "no correctness in G2; the five dimensions are scored together or not at all"),

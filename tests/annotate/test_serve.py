@@ -231,3 +231,10 @@ def test_markdown_is_rendered_beside_the_raw_text_and_html_and_unseen_characters
     for part in shown:
         assert part in page
     assert page.count(shown[-1]) == times
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example:8000", "[", ""])
+def test_other_host_names_are_refused(knowledge: Run, host: str) -> None:
+    client = client_of(knowledge)
+    assert client.get(f"/answer/{items_of(knowledge)[0]}", headers={"host": host}).status_code == 403
+    assert client.get("/", params={"token": TOKEN}, headers={"host": host}).status_code == 403

@@ -37,7 +37,7 @@ def test_all_problems_of_a_file_are_told_at_once_in_words(tmp_path) -> None:
         {"id": 7, "category": "MK", "prompt": "How much?"},
         {"id": "c", "category": "XX", "prompt": "How much?"},
         {"id": "d", "category": "MK", "prompt": " ", "round": 10**12},
-        {"id": "e", "category": "MK"},
+        {"id": "e", "category": "MK", "round": "two"},
     ]
     file = written(tmp_path / "own.jsonl", *rows)
     with file.open("a") as text:
@@ -52,6 +52,7 @@ def test_all_problems_of_a_file_are_told_at_once_in_words(tmp_path) -> None:
         "line 4: prompt is empty; for example",
         "line 4: round is 1000000000000, and a whole number from 1 to 1,000 is needed, for example 1",
         "line 5: prompt is missing; for example",
+        'line 5: round is "two", and a whole number from 1 to 1,000 is needed, for example 1',
         "line 6: not valid JSON",
         "line 7: an object with named fields is expected",
     ):

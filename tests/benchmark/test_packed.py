@@ -25,6 +25,9 @@ def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes, end: int | No
     file.write_bytes(gzip.compress(content)[:end])
     with pytest.raises(InputError, match=rf"a\.json\.gz: {message}"):
         read_list(file)
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=r"a\.json\.gz: not valid gzip"):
+        read_list(file)
 
 
 def test_what_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,9 +83,13 @@ DEVICE = "name of a device on Windows"
         ("-x", "starts with '-'"),
         ("=cmd", r"starts with '='"),
         ("a\u202eb", "becomes a file name"),
+        ("a\x7f", "becomes a file name"),
         ("../x", "becomes a file name"),
         ("医" * 79, "at most 80 characters"),
         ("dr-a\u200b", "holds U\\+200B ZERO WIDTH SPACE"),
+        ("dr\u00ada", "holds U\\+00AD SOFT HYPHEN"),
+        ("dr\u00a0a", "holds U\\+00A0 NO-BREAK SPACE"),
+        ("dr-a\u3164", "holds U\\+3164 HANGUL FILLER"),
         ("dr-a\ufe0f", "holds U\\+FE0F VARIATION SELECTOR-16"),
         ("dr-e\u0301", "accents as separate characters"),
     ],
@@ -123,3 +127,10 @@ def test_every_line_on_stderr_is_made_printable() -> None:
         if "file=sys.stderr" in file.read_text(encoding="utf-8")
     ]
     assert printing == ["medjudge/errors.py"]
+
+
+def test_an_error_line_is_capped(medjudge: Callable, jsonl: Callable) -> None:
+    answers = jsonl("answers.jsonl", {"question_id": "q" * 5_000_000, "model": "m", "text": "x"})
+    failed = medjudge("eval", "--answers", answers, "--judge", "similarity")
+    assert failed.returncode == 2
+    assert len(failed.stderr) < 2100

@@ -147,6 +147,9 @@ def test_a_dry_run_lists_and_a_limit_on_costs_holds_for_judge_and_proposer_toget
     assert done.returncode == 1
     assert "stopped: --max-cost 0.1" in done.stderr
     assert len(server.asked) == asked
+    done = medjudge(*ways, "--max-cost", "100")
+    assert done.returncode == 1, done.stderr  # one proposal cannot be read
+    assert json.loads(done.stdout)["kept"]
 
 
 def test_unscored_answers_are_reported_with_a_fix(lacking_run, medjudge) -> None:

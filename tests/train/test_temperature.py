@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 from recipe_runs import sample_training_files, work
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.ordinal import OrdinalModel
 from medjudge.models.loading import load_encoder, load_tokenizer
+from medjudge.scale import median_level
 from medjudge.statistics.calibration import FEWEST_ANSWERS
-from medjudge.statistics.measures import confusion, quadratic_kappa
 from medjudge.train import ordinal as ordinal_module
 from medjudge.train.features import ordinal_dataset, read_training_lines
 from medjudge.train.temperature import (
@@ -47,6 +47,15 @@ def test_the_temperature_of_an_overconfident_judge_is_found_and_calibrates_it(at
     assert calibration.ece_after < 0.02 < calibration.ece_before
 
 
+def test_a_temperature_changes_no_decision_of_an_ordinal_judge() -> None:
+    cumulative = KINDS[ordinal_levels](np.random.default_rng(2), 500)
+    for temperature in (0.1, 0.7, 5.0):
+        rows = ordinal_levels(cumulative, temperature)
+        assert rows.sum(axis=1) == pytest.approx(1)
+        assert rows[:, 3:].sum(axis=1) == pytest.approx(expit(cumulative[:, 2] / temperature))
+        assert [median_level(row) for row in rows] == [median_level(row) for row in ordinal_levels(cumulative, 1.0)]
+
+
 def test_too_few_answers_leave_it_at_one() -> None:
     level = np.ones(FEWEST_ANSWERS - 1, int)
     calibration = calibrated(5 * np.eye(5)[level - 1], np.eye(5)[level - 1], level, generative_levels)
@@ -58,7 +67,9 @@ def test_measures_are_those_of_the_median_level() -> None:
     level = np.array([5, 3, 1, 2])  # against 5, 4, 1, 2
     measured = agreement_measures(rows, level)
     assert measured["usable_agreement"] == 0.75
-    assert measured["quadratic_kappa"] == pytest.approx(quadratic_kappa(confusion(np.array([5, 4, 1, 2]), level)))
+    # By hand: sum of squared distances 1 of 4 observed, 43 of 4 * 4 by chance.
+    observed, chance = 1 / 4, np.mean([(level - other) ** 2 for level in (5, 4, 1, 2) for other in (5, 3, 1, 2)])
+    assert measured["quadratic_kappa"] == pytest.approx(1 - observed / chance)
     assert agreement_measures(rows[:1], level[:1])["quadratic_kappa"] == 0.0  # undefined: as by chance
 
 
