@@ -22,28 +22,16 @@ for _name, _off in (
     os.environ.setdefault(_name, _off)
 
 if TYPE_CHECKING:
-    from medjudge.workflows.answer import answer_questions
-    from medjudge.workflows.distill import distill_training_set
-    from medjudge.workflows.evaluate import evaluate
-    from medjudge.workflows.refine import refine_checklists
-    from medjudge.workflows.report import write_report
-    from medjudge.workflows.score import load_judge
-    from medjudge.workflows.train import train_judge
-    from medjudge.workflows.validate import validate
+    from medjudge.workflows.answer import answer_questions as answer_questions
+    from medjudge.workflows.distill import distill_training_set as distill_training_set
+    from medjudge.workflows.evaluate import evaluate as evaluate
+    from medjudge.workflows.refine import refine_checklists as refine_checklists
+    from medjudge.workflows.report import write_report as write_report
+    from medjudge.workflows.score import load_judge as load_judge
+    from medjudge.workflows.train import train_judge as train_judge
+    from medjudge.workflows.validate import validate as validate
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "__version__",
-    "answer_questions",
-    "distill_training_set",
-    "evaluate",
-    "load_judge",
-    "refine_checklists",
-    "train_judge",
-    "validate",
-    "write_report",
-]
 
 _MODULES = {
     "answer_questions": "answer",
@@ -55,6 +43,9 @@ _MODULES = {
     "validate": "validate",
     "write_report": "report",
 }
+"""Each function that is exported, and its module of `medjudge.workflows`."""
+
+__all__ = ["__version__", *_MODULES]
 
 
 def __getattr__(name: str) -> Any:

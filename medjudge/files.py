@@ -65,7 +65,7 @@ def read_text(path: Path) -> str:
     Raises:
         InputError: The file cannot be read, is too large, or is not UTF-8.
     """
-    return _decoded(path, read_bytes(path))
+    return decoded(path, read_bytes(path))
 
 
 def read_json(path: Path, fix: str = "", surrogates: bool = False) -> Any:
@@ -145,7 +145,7 @@ def json_lines(
             if growing and not data.endswith(b"\n") and not is_complete(data):
                 notify(f"{path}: the last line is incomplete ({len(data)} bytes) and is ignored")
                 return
-            line = _decoded(path, data, start)
+            line = decoded(path, data, start)
             start += len(data)
             if not line.strip():
                 continue
@@ -168,7 +168,7 @@ def first_problem(error: ValueError) -> str:
     first = problems[0]
     field = ".".join(str(part) for part in first["loc"])[:_LONGEST_PROBLEM]
     message = first["msg"].removeprefix("Value error, ")[:_LONGEST_PROBLEM]
-    value = "" if first["type"] in ("missing", "value_error", "json_invalid") else f" (found {clipped(first['input'])})"
+    value = "" if first["type"] in ("missing", "value_error") else f" (found {clipped(first['input'])})"
     count = len(problems) - 1
     more = f"; and {count} more problem{'s' if count > 1 else ''}" if count else ""
     return f"{field}: {message}{value}{more}" if field else f"{message}{value}{more}"
@@ -365,7 +365,12 @@ def _reading(path: Path, largest: int) -> Iterator[IO[bytes]]:
         raise InputError(f"{path}: {(error.strerror or str(error)).lower()}; check the path") from None
 
 
-def _decoded(path: Path, data: bytes, start: int = 0) -> str:
+def decoded(path: Path, data: bytes, start: int = 0) -> str:
+    """The text of the bytes from `start` on of a UTF-8 file; every line ends with a newline alone.
+
+    Raises:
+        InputError: They are not UTF-8.
+    """
     try:
         text = (data.removeprefix(_BOM) if start == 0 else data).decode("utf-8")
     except UnicodeDecodeError as error:

@@ -8,7 +8,6 @@ from medjudge.records import AnswerKey, Count, Id, OfTexts, Rater, Verdict
 
 Preferred = Literal["first", "tie", "second"]
 """The better one of two answers."""
-PairShare = Annotated[float, Field(ge=0, le=1)]
 
 
 class PairKey(NamedTuple):
@@ -58,7 +57,7 @@ class PairJudgment(Verdict, _Pair):
 
     verdict_field = "preferred"
     preferred: Preferred | None
-    probabilities: Annotated[list[PairShare], Field(min_length=3, max_length=3)] | None = None
+    probabilities: Annotated[list[Annotated[float, Field(ge=0, le=1)]], Field(min_length=3, max_length=3)] | None = None
     rationale: str | None = None
     raw: str | None = None
 

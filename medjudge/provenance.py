@@ -9,16 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from medjudge.records import (
-    Answer,
-    AnswerKey,
-    Judgment,
-    OfTexts,
-    PhysicianScore,
-    Question,
-    StrictRecord,
-    earlier_turns,
-)
+from medjudge.records import Answer, AnswerKey, Judgment, OfTexts, PhysicianScore, Question, earlier_turns
 from medjudge.scale import LEVELS
 
 _DIGITS = 16
@@ -62,11 +53,6 @@ def stamped(records: Iterable[Made], texts: Texts) -> Iterator[Made]:
     """The records, one by one, with the hash of the texts of their answers."""
     for record in records:
         yield record.model_copy(update={"texts": hash_of(record, texts)})
-
-
-def same(one: StrictRecord, other: StrictRecord) -> bool:
-    """True if two records say the same, with or without the hash of their texts."""
-    return one.model_dump(exclude={"texts"}) == other.model_dump(exclude={"texts"})
 
 
 def left_out(file: Path | str, count: int) -> str:

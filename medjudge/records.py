@@ -2,9 +2,9 @@
 
 import unicodedata
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import Enum
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -22,6 +22,8 @@ CONSTRUCTED = "constructed"
 Source = Literal["physician", "teacher", "constructed", "synthetic"]
 """The source of a training line's target."""
 
+_Item = TypeVar("_Item")
+_Key = TypeVar("_Key", bound=Hashable)
 Level = Annotated[int, Field(ge=1, le=5)]
 Points = Annotated[int, Field(ge=0, le=5)]
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
@@ -396,13 +398,23 @@ class TrainingLine(BaseModel):
     points: list[PointVerdict] = Field(default=[], description="targets for points of the question, by their text")
 
 
+def grouped(items: Iterable[_Item], key: Callable[[_Item], _Key]) -> dict[_Key, list[_Item]]:
+    """The items of each key in their order, by the keys in the order in which they first occur."""
+    groups: dict[_Key, list[_Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
+def conversations_of(questions: Iterable[Question]) -> dict[str, list[Question]]:
+    """The turns of each conversation by its group, oldest first."""
+    return grouped(sorted(questions, key=lambda question: question.round), lambda question: question.group)
+
+
 def earlier_turns(questions: Sequence[Question]) -> dict[str, tuple[str, ...]]:
     """The user's earlier turns of each question's conversation, by question id, oldest first."""
-    groups: dict[str, list[Question]] = {}
-    for question in sorted(questions, key=lambda question: question.round):
-        groups.setdefault(question.group, []).append(question)
     return {
         question.id: tuple(before.prompt for before in turns if before.round < question.round)
-        for turns in groups.values()
+        for turns in conversations_of(questions).values()
         for question in turns
     }

@@ -4,17 +4,14 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from medjudge.records import AgreedScore, AnswerKey, Judgment, PhysicianScore
-from medjudge.scale import LEVELS, consensus
+from medjudge.records import AgreedScore, AnswerKey, Judgment, PhysicianScore, grouped
+from medjudge.scale import LEVELS, USABLE_FROM, consensus
 
 
 def scored_rounds(judgments: Iterable[Judgment]) -> dict[AnswerKey, list[Judgment]]:
     """The scored judgments of each answer, all rounds."""
-    rounds: dict[AnswerKey, list[Judgment]] = {}
-    for judgment in judgments:
-        if judgment.score is not None:
-            rounds.setdefault(judgment.answer_key, []).append(judgment)
-    return rounds
+    scored = (judgment for judgment in judgments if judgment.score is not None)
+    return grouped(scored, lambda judgment: judgment.answer_key)
 
 
 def level_of(rounds: Sequence[Judgment]) -> int:
@@ -28,16 +25,15 @@ def expected_of(rounds: Sequence[Judgment]) -> float:
     return sum(value for value in values if value is not None) / len(values)
 
 
-def mean_probabilities(rounds: Sequence[Judgment]) -> np.ndarray:
-    """The mean over rounds of the five probabilities, shape (5,); NaN if a round has none."""
-    return np.mean([judgment.probabilities or [np.nan] * LEVELS for judgment in rounds], axis=0)
+def usable_probability(rounds: Sequence[Judgment]) -> float:
+    """P(usable) by the mean over rounds of the five probabilities; NaN if a round has none."""
+    means = np.mean([judgment.probabilities or [np.nan] * LEVELS for judgment in rounds], axis=0)
+    return float(means[USABLE_FROM - 1 :].sum())
 
 
 def binding_by_answer(scores: Iterable[PhysicianScore]) -> dict[AnswerKey, list[PhysicianScore]]:
     """The scores that count for each answer: the agreed one where there is one, else those of all raters."""
-    by_answer: dict[AnswerKey, list[PhysicianScore]] = {}
-    for score in scores:
-        by_answer.setdefault(score.answer_key, []).append(score)
+    by_answer = grouped(scores, lambda score: score.answer_key)
     for key, of_answer in by_answer.items():
         if agreed := [score for score in of_answer if isinstance(score, AgreedScore)]:
             by_answer[key] = [agreed[-1]]

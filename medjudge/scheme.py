@@ -24,7 +24,6 @@ _DEFINITION, _RUBRICS, _LANGUAGES = "scheme.yaml", "rubrics", "languages"
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 """An identifier that can be part of a file name and of an option."""
 Share = Annotated[float, Field(ge=0, le=1)]
-Percent = Annotated[float, Field(ge=0, le=100)]
 
 
 class _Data(BaseModel):
@@ -55,7 +54,7 @@ class ReferenceAgreement(_Data):
 
     source: Annotated[str, Field(min_length=1)]
     judge: Annotated[str, Field(min_length=1)]
-    percent: dict[Name, Percent]
+    percent: dict[Name, Annotated[float, Field(ge=0, le=100)]]
 
 
 class Gate(_Data):

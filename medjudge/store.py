@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import psutil
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from medjudge.errors import InputError, notify
 from medjudge.files import (
@@ -131,21 +131,15 @@ def append_lines(path: Path, text: str) -> None:
         os.fsync(file.fileno())
 
 
-class _Entry(BaseModel):
-    """The parts of `run.json` that readers rely on; other entries may have any form."""
-
-    model_config = ConfigDict(strict=True)
-
-
-class _Stage(_Entry):
+class _Stage(BaseModel):
     judge: str
 
 
-class _Cascade(_Entry):
+class _Cascade(BaseModel):
     stages: list[_Stage] = []
 
 
-class _JudgeEntry(_Entry):
+class _JudgeEntry(BaseModel):
     kind: str = ""
     sha256: str = ""
     rubrics_sha256: str = ""
@@ -159,21 +153,23 @@ class _JudgeEntry(_Entry):
     cascade: _Cascade = _Cascade()
 
 
-class _ModelEntry(_Entry):
+class _ModelEntry(BaseModel):
     seconds: float = 0.0
 
 
-class _SpendingEntry(_Entry):
+class _SpendingEntry(BaseModel):
     usd: float | None = None
 
 
-class _BenchmarkEntry(_Entry):
+class _BenchmarkEntry(BaseModel):
     source: str
     questions: int = 0
     sha256: str = ""  # empty until the questions are written
 
 
-class _Manifest(_Entry):
+class _Manifest(BaseModel):
+    """The parts of `run.json` that readers rely on; other entries may have any form."""
+
     id: str = ""
     updated: str = ""
     judge: str | None = None
@@ -406,7 +402,7 @@ class Run:
         fix = "remove it or choose another --run"
         content = read_json(self.manifest_file, fix)
         try:
-            _Manifest.model_validate(content)
+            _Manifest.model_validate(content, strict=True)
         except ValidationError as error:
             raise InputError(f"{self.manifest_file}: {first_problem(error)}; {fix}") from None
         manifest: dict[str, Any] = content

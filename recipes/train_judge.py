@@ -30,7 +30,7 @@ from medjudge.judge.card import tuning_gain, write_readme
 from medjudge.models.loading import load_tokenizer, window
 from medjudge.screen import say
 from medjudge.train.adapters import starting_card, write_base_name
-from medjudge.train.arguments import CHECKPOINTS, JudgeArguments, TrainingConfig, parse_arguments, with_defaults
+from medjudge.train.arguments import CHECKPOINTS, JudgeArguments, TrainingConfig, parse_arguments, set_defaults
 from medjudge.train.checkpoints import (
     STAGING,
     TimedCheckpoints,
@@ -65,7 +65,7 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
     folder = Path(training.output_dir or "")
     start = None if judge.start_folder is None else starting_card(judge.start_folder, judge.kind, model)
     require_possible(judge, model, training, folder, start)
-    training = with_defaults(training, folder)
+    set_defaults(training, folder)
     config, kind = TrainingConfig(judge, model, training), KINDS[judge.kind]
 
     ###########################################################################

@@ -20,7 +20,6 @@ class BatchServer(LoopbackServer):
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
         self.lose_next_reply = False
-        self.listed = 0
         outer = self
 
         class Batches(Handler):
@@ -125,7 +124,6 @@ class BatchServer(LoopbackServer):
         return batch
 
     def _list(self, after: str | None, limit: int) -> dict[str, Any]:
-        self.listed += 1
         ids = list(reversed(self.batches))
         start = ids.index(after) + 1 if after else 0
         page = ids[start : start + min(limit, 2)]  # small pages, so that a listing takes several

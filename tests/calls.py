@@ -1,4 +1,4 @@
-"""Helpers for tests of commands: a question, processes, full disks, and a command that refuses its input."""
+"""Helpers for tests: a question, a judgment, processes, full disks, and a command that refuses its input."""
 
 import io
 import json
@@ -10,8 +10,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from medjudge.records import Judgment
+
 SAMPLE_QUESTION = {"id": "q1", "category": "MK", "group": "q1", "prompt": "How much?"}
 SAMPLE_QUESTION |= {"language": "en", "reference": "4 g"}
+
+
+def judged(question_id: str, score: int | None, **fields: object) -> Judgment:
+    """The judgment of an answer, without a score where that is None; every other field can be given."""
+    error = None if score is not None else "unreadable"
+    given = {"question_id": question_id, "model": "m", "judge": "j", "score": score, "error": error}
+    return Judgment.model_validate({**given, **fields})
 
 
 class Terminal(io.StringIO):

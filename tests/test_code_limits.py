@@ -13,7 +13,7 @@ import medjudge
 PACKAGE = Path(medjudge.__file__).parent
 REPOSITORY = Path(__file__).parents[1]
 README = REPOSITORY / "README.md"
-BUDGETS = [("medjudge", 36_715, 248), ("tests", 23_010, 211), ("eval", 4_600, 22)]
+BUDGETS = [("medjudge", 35_900, 241), ("tests", 21_960, 196), ("eval", 4_600, 22)]
 """Folder, lines and files of Python: ceilings that only fall."""
 FUNCTION_LINES = 80
 PARAMETERS = 8

@@ -59,15 +59,12 @@ def test_every_way_out_is_refused_with_the_place_and_who_wanted_it(want, where) 
 
 
 @pytest.mark.usefixtures("without_network")
-def test_a_package_that_wants_the_network_is_named() -> None:
+def test_a_package_that_wants_the_network_is_named_or_else_its_thread() -> None:
     httpx = pytest.importorskip("httpx", reason="httpx is not installed; pip install -e '.[dev]'")
     with pytest.raises(Exception, match=r"httpx > httpcore.* wanted hub\.invalid:443") as refused:
         httpx.get("https://hub.invalid", trust_env=False)
     assert "--offline" in str(refused.value)
 
-
-@pytest.mark.usefixtures("without_network")
-def test_a_helper_thread_is_named_where_no_package_is_on_its_stack() -> None:
     async def look_up() -> None:
         await asyncio.get_running_loop().getaddrinfo("hub.invalid", 443)
 
@@ -97,11 +94,8 @@ def test_loopback_is_told_from_everything_else() -> None:
 
 
 def test_hub_and_xet_are_switched_off_by_their_own_variables() -> None:
-    code = (
-        "from medjudge.offline import go_offline; go_offline()\n"
-        "import huggingface_hub.constants as c\n"
-        "assert c.HF_HUB_OFFLINE and c.HF_HUB_DISABLE_XET and c.HF_HUB_DISABLE_TELEMETRY\n"
-    )
+    code = "from medjudge.offline import go_offline; go_offline()\nimport huggingface_hub.constants as c\n"
+    code += "assert c.HF_HUB_OFFLINE and c.HF_HUB_DISABLE_XET and c.HF_HUB_DISABLE_TELEMETRY\n"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
     worked(python("-c", code, env=environment))
 

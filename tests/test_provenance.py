@@ -47,9 +47,7 @@ def run(tmp_path: Path) -> Run:
 
 
 @pytest.mark.parametrize("field", ["prompt", "reference", "checklist", "category"])
-def test_another_question_under_the_same_id_has_no_judgment_and_no_score(
-    run: Run, field: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_question_under_the_same_id_has_no_judgment_and_no_score(run: Run, field: str, capsys) -> None:
     assert [made.score for made in run.judgments("j")] == [4]
     assert [made.level for made in run.physician_scores()] == [4]
     run.write_questions([question(**{field: "MR" if field == "category" else "Changed."})], LLMEVAL_MED)
@@ -91,16 +89,13 @@ def test_items_and_pairs_of_changed_texts_are_left_out_too(run: Run) -> None:
     assert run.item_scores() == []
 
 
-def test_records_without_a_hash_still_count(run: Run) -> None:
+def test_records_without_a_hash_still_count_and_are_known_again(run: Run) -> None:
+    write_records(run.physicians_file, [score()])
+    assert add_records(run, [score()])._asdict() == {"new": 0, "same": 1, "replaced": 0}
     write_records(run.judgments_file("j"), [judgment()])
     assert "texts" not in json.loads(run.judgments_file("j").read_text())
     run.write_questions([question(prompt="Changed.")], LLMEVAL_MED)
     assert [made.score for made in run.judgments("j")] == [4]
-
-
-def test_a_score_that_is_there_without_a_hash_adds_nothing(run: Run) -> None:
-    write_records(run.physicians_file, [score()])
-    assert add_records(run, [score()])._asdict() == {"new": 0, "same": 1, "replaced": 0}
 
 
 @pytest.mark.parametrize(
@@ -111,9 +106,7 @@ def test_a_score_that_is_there_without_a_hash_adds_nothing(run: Run) -> None:
         ({"expected": 4.6}, "expected: 4.6 is not the mean of its probabilities, 3.8000"),
     ],
 )
-def test_a_judgment_that_contradicts_its_file_or_itself_is_refused(
-    run: Run, changes: dict[str, Any], problem: str
-) -> None:
+def test_a_judgment_that_contradicts_its_file_or_itself_is_refused(run: Run, changes: dict, problem: str) -> None:
     write_records(run.judgments_file("j"), [judgment(**changes)])
     with pytest.raises(InputError, match="line 1: ") as raised:
         run.judgments("j")

@@ -92,9 +92,6 @@ def test_schemes_that_differ_in_their_categories_only_are_joined() -> None:
     # A scheme that brings nothing new changes nothing, so that its copies keep their sha256.
     assert joined.joined_with(second).sha256 == joined.sha256
     assert LLMEVAL_MED.joined_with(second).sha256 == LLMEVAL_MED.sha256
-
-
-def test_schemes_that_differ_in_more_are_not_joined() -> None:
     first, second = part_of(LLMEVAL_MED, "MK", "MR"), part_of(LLMEVAL_MED, "MR", "MSE")
     easier = second.gate.model_copy(update={"coverage": 0.5})
     easier_mr = second.gate.model_copy(update={"usable_agreement": {**second.gate.usable_agreement, "MR": 0.1}})

@@ -18,7 +18,7 @@ Q = {"id": "q1", "category": "MK", "group": "q1", "prompt": "?", "language": "en
     ("line", "message"),
     [
         ("{", r"line 2: not valid JSON"),
-        (json.dumps({**Q, "id": "q2", "category": "XX"}), r"line 2: category: .*'MK'.*found \"XX\""),
+        (json.dumps({**Q, "id": "q2", "category": "XX"}), r"line 2: category: scheme llmeval-med has 'MK', .*\"XX\""),
         (json.dumps({**Q, "id": "q2", "round": 0}), r"line 2: round: .*greater than or equal to 1"),
         (json.dumps({**Q, "id": "q2", "prompt": float("nan")}), r"line 2: .*NaN is not a JSON value"),
         (json.dumps({**Q, "id": "q2", "prompt": "  "}), r"line 2: prompt"),
@@ -45,13 +45,10 @@ def test_a_score_out_of_range_or_as_text_is_refused(jsonl) -> None:
             read_records(jsonl("scores.jsonl", {**base, "score": score}), PhysicianScore)
 
 
-def test_line_separators_inside_texts_do_not_split_records(tmp_path: Path, answer) -> None:
+def test_separators_split_no_record_and_datasets_opens_records(tmp_path: Path, answer, sample_run: Path) -> None:
     text = "a\u2028b\u0085c\x0bd\ne"
     write_records(tmp_path / "answers.jsonl", [answer(text=text)])
     assert read_records(tmp_path / "answers.jsonl", Answer)[0].text == text
-
-
-def test_records_open_with_datasets(sample_run: Path) -> None:
     for name, count in (("questions", 56), ("answers", 280), ("physician_scores", 280)):
         assert len(datasets.Dataset.from_json(str(sample_run / f"{name}.jsonl"))) == count
 
@@ -108,21 +105,15 @@ def test_a_lock_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:
         pass
 
 
-def test_a_folder_without_questions_is_no_run(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="not a run folder"):
-        Run.existing(tmp_path)
-
-
-def test_a_question_outside_the_scheme_is_named_with_its_line_and_the_known_categories(jsonl) -> None:
-    consumer = open_scheme("consumer-health")
+def test_a_question_outside_the_named_scheme_is_named_with_its_line(jsonl) -> None:
     path = jsonl("questions.jsonl", {**Q, "category": "CHQ"}, {**Q, "id": "q2", "category": "CHQ", "language": "fr"})
     with pytest.raises(InputError, match=r"line 2: language: scheme consumer-health has 'en' \(found \"fr\"\)"):
-        read_questions(path, consumer)
-    with pytest.raises(InputError, match=r"line 1: category: scheme llmeval-med has 'MK', .* \(found \"CHQ\"\)"):
-        read_questions(path)
+        read_questions(path, open_scheme("consumer-health"))
 
 
-def test_a_run_s_questions_are_read_by_the_copy_of_its_scheme(tmp_path: Path, question) -> None:
+def test_a_run_has_questions_which_are_read_by_the_copy_of_its_scheme(tmp_path: Path, question) -> None:
+    with pytest.raises(InputError, match="not a run folder"):
+        Run.existing(tmp_path)
     run = Run(tmp_path)
     assert run.scheme() is LLMEVAL_MED
     run.write_questions([question(category="CHQ")], open_scheme("consumer-health"))

@@ -4,7 +4,6 @@ import ast
 import json
 import re
 import shutil
-import subprocess
 import sys
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
@@ -15,7 +14,7 @@ from packaging.specifiers import SpecifierSet
 
 tomllib = pytest.importorskip("tomllib", reason="tomllib comes with Python 3.11 and later")
 REPOSITORY = Path(__file__).parent.parent
-LOCK = REPOSITORY / ".ci" / "requirements.lock"
+LOCK, SUPPLY_CHAIN = REPOSITORY / ".ci" / "requirements.lock", REPOSITORY / ".ci" / "supply_chain.py"
 
 
 def project() -> dict:
@@ -30,12 +29,8 @@ def named(requirements: list[str]) -> set[str]:
     return {normal(re.match(r"[A-Za-z0-9._-]+", requirement)[0]) for requirement in requirements}
 
 
-def supply_chain(*arguments: str, cwd: Path = REPOSITORY) -> subprocess.CompletedProcess[str]:
-    return python(REPOSITORY / ".ci" / "supply_chain.py", *arguments, cwd=cwd)
-
-
 def test_no_package_of_a_user_is_under_the_gpl() -> None:
-    done = worked(supply_chain("licences"))
+    done = worked(python(SUPPLY_CHAIN, "licences", cwd=REPOSITORY))
     listed = named(done.stdout.splitlines())
     assert {"torch", "transformers", "pydantic"} <= listed
     assert "krippendorff" not in listed
@@ -54,11 +49,9 @@ def test_the_lock_has_a_hash_for_everything_and_no_address() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    shutil.which("cyclonedx-py") is None, reason="cyclonedx-bom is not installed; pip install cyclonedx-bom"
-)
+@pytest.mark.skipif(shutil.which("cyclonedx-py") is None, reason="no cyclonedx-py; pip install cyclonedx-bom")
 def test_the_bill_of_materials_is_about_this_version_and_names_no_folder(tmp_path: Path) -> None:
-    worked(supply_chain("sbom", "bill.json", cwd=tmp_path))
+    worked(python(SUPPLY_CHAIN, "sbom", "bill.json", cwd=tmp_path))
     text = (tmp_path / "bill.json").read_text()
     bill = json.loads(text)
     assert bill["bomFormat"] == "CycloneDX"
@@ -79,14 +72,9 @@ def imported_by(path: Path) -> set[str]:
     return names
 
 
-def declared() -> set[str]:
-    """All that users can install: the dependencies, and the extras that are not for developers."""
-    extras = [lines for name, lines in project()["optional-dependencies"].items() if name not in ("dev", "docs")]
-    return named([line for part in (project()["dependencies"], *extras) for line in part])
-
-
 def test_every_import_is_a_declared_dependency() -> None:
-    known = declared()
+    extras = [lines for name, lines in project()["optional-dependencies"].items() if name not in ("dev", "docs")]
+    known = named([line for part in (project()["dependencies"], *extras) for line in part])
     distributions = packages_distributions()
     undeclared = {}
     for folder in ("medjudge", "recipes"):

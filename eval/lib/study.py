@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from medjudge.models.hardware import describe
-from medjudge.records import Answer, Question
+from medjudge.records import Answer, Question, grouped
 from medjudge.store import Run, write_records
 
 REPOSITORY = Path(__file__).parents[2]
@@ -132,9 +132,7 @@ def drawn_part(source: Run, target: Run, answers: int | None, without: Collectio
     if target.path.exists():
         return target
     questions = source.questions()
-    by_question: dict[str, list[Answer]] = {}
-    for answer in source.answers():
-        by_question.setdefault(answer.question_id, []).append(answer)
+    by_question = grouped(source.answers(), lambda answer: answer.question_id)
     chosen: list[Answer] = []
     for at in np.random.default_rng(SEED).permutation(len(questions)):
         if questions[at].id not in without and (answers is None or len(chosen) < answers):

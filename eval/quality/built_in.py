@@ -27,12 +27,12 @@ from medjudge.benchmark.sample import sample_folder
 from medjudge.distill.alterations import ALTERATIONS, altered
 from medjudge.distill.sources import Source
 from medjudge.files import json_lines
-from medjudge.judge.identity import folder_identity
+from medjudge.judge.folder import folder_identity
 from medjudge.judge.language import language_of
 from medjudge.judge.open import FolderRef, JudgeOptions, resolve_judge
 from medjudge.judge.protocol import Assignment, Judge, assignments
 from medjudge.probes.probes import COUNTED, PROBES, probed
-from medjudge.records import Answer, Judgment, Question, TrainingLine
+from medjudge.records import Answer, Judgment, Question, TrainingLine, grouped
 from medjudge.scale import LEVELS, USABLE_FROM
 from medjudge.statistics.bootstrap import Sums, bootstrap, tally
 from medjudge.statistics.estimates import estimate, estimate_text
@@ -204,10 +204,8 @@ def llmeval2(bench: Bench) -> Result:
 def llmeval_med(bench: Bench) -> Result:
     """References of LLMEval-Med as answers: as they are, reordered, of another question, and with facts changed."""
     questions = read_llmeval_med(bench.data / "llmeval-med" / "dataset.json").questions
-    by_category: dict[str, list[Question]] = {}
-    for question in questions:
-        if (question.reference or "").strip() and half(question.group) == bench.side:
-            by_category.setdefault(question.category, []).append(question)
+    asked = [each for each in questions if (each.reference or "").strip() and half(each.group) == bench.side]
+    by_category = grouped(asked, lambda question: question.category)
     most = OF_LLMEVAL_MED if bench.limit is None else bench.limit
     answers = []
     for same in by_category.values():

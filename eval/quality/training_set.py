@@ -1,11 +1,12 @@
 """The training set of the built-in judge, from real scores, a teacher's judgments and texts of this project.
 
-    python eval/quality/training_set.py DATA WORK OUT
+    python eval/quality/training_set.py DATA WORK OUT [--without SOURCE] [--answers N]
 
 DATA holds medquad/, huatuo-knowledge/ and healthver/, WORK halluqa/, evouna/, mediqa/, mediqa-validation/ and liveqa/
 as `medjudge data convert` writes them (`eval/quality/built_in.py` makes them where they are missing). OUT gets
 train.jsonl and validation.jsonl, on which `medjudge train --config built-in` trains, and choose.jsonl and report.jsonl:
-answers to unseen questions, one half to choose by and one half to report once.
+answers to unseen questions, one half to choose by and one half to report once. --without leaves out the answers of one
+source of labels, and --answers draws so many of the rest: what a source brings is what the judge lacks without it.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from medjudge.distill.graded import graded_answers
 from medjudge.files import write_whole
 from medjudge.judge.ordinal_input import points_of
 from medjudge.judge.points import reference_points
-from medjudge.records import Answer, PointVerdict, Question, TrainingLine
+from medjudge.records import Answer, PointVerdict, Question, TrainingLine, grouped
 from medjudge.store import Run
 
 HERE = Path(__file__).parents[1]
@@ -482,6 +483,13 @@ def line_of(each: Example, number: int) -> TrainingLine:
     )
 
 
+def labelled_by(each: Example) -> str:
+    """The source of an example's label, as `--without` names it."""
+    if each.by == "teacher":
+        return "gpt-4" if each.source == "halluqa" else "teacher"
+    return "people" if each.by == "physician" else "written"
+
+
 def write(path: Path, chosen: Iterable[Example]) -> int:
     """Writes training lines; returns their number."""
     lines = [line_of(each, number) for number, each in enumerate(chosen)]
@@ -495,14 +503,14 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("work", type=Path)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--without", choices=("gpt-4", "people", "teacher", "written"))
+    parser.add_argument("--answers", type=int, help="answers to train on, at most")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     sides: dict[Side, list[Example]] = {"train": [], "choose": [], "report": []}
     trained: dict[str, list[Example]] = {}
     for name, found in examples(options.data, options.work).items():
-        by_side: dict[Side, list[Example]] = {"train": [], "choose": [], "report": []}
-        for each in found:
-            by_side[side_of(each.group)].append(each)
+        by_side = defaultdict(list, grouped(found, lambda each: side_of(each.group)))
         trained[name] = train = balanced(by_side["train"], COUNTS.get(name, len(found)))
         sides["train"] += train
         for side in ("choose", "report"):
@@ -510,10 +518,12 @@ def main() -> None:
         print(name, len(found), len(train), len(by_side["choose"]), len(by_side["report"]))
     sides["train"] += (long := long_examples(trained, options.data))
     print("long", len(long))
+    sides["train"] = [each for each in sides["train"] if labelled_by(each) != options.without]
     validation = Random(SEED).sample(sides["choose"], min(VALIDATION, len(sides["choose"])))
     print("validation", write(options.out / "validation.jsonl", validation))
     for side, chosen in sides.items():
-        print(side, write(options.out / f"{side}.jsonl", Random(SEED).sample(chosen, len(chosen))))
+        most = options.answers if side == "train" else None
+        print(side, write(options.out / f"{side}.jsonl", Random(SEED).sample(chosen, len(chosen))[:most]))
 
 
 if __name__ == "__main__":

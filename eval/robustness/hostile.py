@@ -29,7 +29,7 @@ from eval.robustness.hostile_readers import MOST_SECONDS, READERS, Reader, outco
 SEED = 17
 TABLE_SECONDS, TABLE_BYTES = 20.0, 1 << 30
 READ = "from medjudge.annotate.scores import read_physician_scores as read; print(len(read(file)), 'scores')"
-WRAP = "from medjudge.annotate.wrapping import parts_of as parts; print(len(parts(file.read_text(), 60)), 'rows')"
+WRAP = "from medjudge.annotate.workbook import parts_of as parts; print(len(parts(file.read_text(), 60)), 'rows')"
 CHECK = (
     "from medjudge.benchmark.files import check_file; from medjudge.cli.data import oddity_lines; "
     "print(len(list(oddity_lines(check_file(file).oddities, False))), 'lines')"

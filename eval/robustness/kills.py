@@ -43,7 +43,6 @@ FORKS.set_forkserver_preload(
         "medjudge.workflows.batch_jobs",
         "medjudge.workflows.distill",
         "medjudge.workflows.evaluate",
-        "medjudge.workflows.engines",
         "medjudge.workflows.validate",
         "matplotlib.backends.backend_agg",
         "openai.resources.chat.completions",

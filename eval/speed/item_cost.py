@@ -24,7 +24,7 @@ from medjudge.benchmark.llmeval_med import read_llmeval_med
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
 from medjudge.judge.generative_labels import GenerativeLabels
 from medjudge.judge.items import ITEM_LABELS, ItemAssignment
-from medjudge.judge.prompts import encode_prompt, token_ids
+from medjudge.judge.prompts import encode_prompts, token_ids
 from medjudge.judge.protocol import Assignment
 from medjudge.models.hardware import choose_device, fast_dtype
 from medjudge.records import Answer, Question, RubricItem
@@ -69,8 +69,8 @@ def one_answer_each(
 
 def lengths(tokenizer: PreTrainedTokenizerBase, one: ItemAssignment) -> tuple[int, int]:
     """The tokens of the prompt of a score, and of that of items without the items."""
-    score = encode_prompt(tokenizer, to_score(one), WINDOW - 1)
-    items = encode_prompt(tokenizer, one, WINDOW - 1 - ITEM_TOKENS)
+    score = encode_prompts(tokenizer, [to_score(one)], [WINDOW - 1])[0]
+    items = encode_prompts(tokenizer, [one], [WINDOW - 1 - ITEM_TOKENS])[0]
     assert score is not None
     assert items is not None
     return len(score.input_ids), len(items.input_ids)

@@ -29,7 +29,7 @@ from eval.lib.tiny_models import byte_tokenizer, sample_texts
 from medjudge.benchmark.sample import sample_folder
 from medjudge.files import read_yaml, write_whole
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
-from medjudge.judge.prompts import Prompt, encode_prompt
+from medjudge.judge.prompts import Prompt, encode_prompts
 from medjudge.judge.protocol import Assignment
 from medjudge.scale import median_level
 from medjudge.store import Run
@@ -89,7 +89,7 @@ def judge_of(place: Place, batch_tokens: int | None = None) -> GenerativeJudge:
 
 def logits_of(judge: GenerativeJudge, work: Sequence[Assignment]) -> tuple[list[Prompt], np.ndarray]:
     """The prompts, and the logits of the five labels that the judge reads from its batches, (n, 5)."""
-    prompts = [prompt for item in work if (prompt := encode_prompt(judge.tokenizer, item, WINDOW - 1))]
+    prompts = [prompt for item in work if (prompt := encode_prompts(judge.tokenizer, [item], [WINDOW - 1])[0])]
     assert len(prompts) == len(work)
     return prompts, np.array([each.logits for each in judge.read(prompts)])
 

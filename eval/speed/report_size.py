@@ -23,7 +23,7 @@ import numpy as np
 
 from eval.lib.study import record
 from medjudge.records import Answer, Judgment, PhysicianScore, Question
-from medjudge.report.page import write_page
+from medjudge.report.page import report_page
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run, write_records
 
@@ -189,7 +189,7 @@ def main(work: Path) -> None:
     run = write_run(work / "run") if not (work / "run").exists() else Run(work / "run")
     start, busy = time.monotonic(), time.process_time()
     page = work / "report.html"
-    write_page(page, [run])
+    page.write_text(report_page([run]), encoding="utf-8")
     seconds, cpu_seconds = time.monotonic() - start, time.process_time() - busy
     answers = [answer.text for answer in run.answers()]
     results: dict[str, Any] = {

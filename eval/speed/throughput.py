@@ -32,7 +32,7 @@ from medjudge.answer.conversation import Request
 from medjudge.answer.transformers_engine import TransformersEngine
 from medjudge.benchmark.llmeval_med import read_llmeval_med
 from medjudge.judge.generative import LABELS, GenerativeJudge, GenerativeSettings
-from medjudge.judge.prompts import encode_prompt
+from medjudge.judge.prompts import encode_prompts
 from medjudge.judge.protocol import Assignment
 from medjudge.models.hardware import choose_device, fast_dtype
 from medjudge.records import Answer, Question
@@ -124,7 +124,7 @@ def harness(models: Models, device: torch.device) -> Callable[[list[Assignment]]
     def loglikelihood(work: list[Assignment]) -> None:
         requests = []
         for position, assignment in enumerate(work):
-            prompt = encode_prompt(models.tokenizer, assignment, WINDOW - 1)
+            prompt = encode_prompts(models.tokenizer, [assignment], [WINDOW - 1])[0]
             assert prompt is not None
             context = models.tokenizer.decode(prompt.input_ids)
             requests += [

@@ -16,13 +16,14 @@ import numpy as np
 from eval.lib.study import record
 from eval.statistics.interval_coverage import coverage_of, ends_of
 from medjudge.statistics.bootstrap import Method, Resampling
-from medjudge.statistics.davidson import Comparisons, fit_davidson, outcome_probabilities, ranking, win_shares
+from medjudge.statistics.davidson import fit_davidson, outcome_probabilities, ranking, win_shares
 from medjudge.statistics.estimates import Estimate
 from medjudge.statistics.labels import both_orders, swaps, verdict_agreement
 
 _RESAMPLES = 1000
 _TRUTH_FROM = 40_000
 """Questions of the one large study that gives the true values."""
+_OF_MODELS = ("strength", "share")
 _MEASURES = ("consistency", "shown_first", "agreement", "kappa", "decided")
 
 
@@ -153,12 +154,11 @@ def _true_values(design: PairDesign, generator: np.random.Generator) -> dict[str
 def _intervals(pairs: SimulatedPairs, design: PairDesign, method: Method, seed: int) -> dict[str, tuple[float, float]]:
     length = None if design.length is None else pairs.length
     verdict = both_orders(pairs.forward, pairs.backward)
-    comparisons = Comparisons(pairs.first, pairs.second, _one_hot(verdict), length)
-    ranked = ranking(comparisons, pairs.question, design.models, resamples=_RESAMPLES, seed=seed, method=method)
-    ends = {f"strength {model}": interval[1:] for model, interval in enumerate(ranked.strength)}
-    ends |= {f"share {model}": interval[1:] for model, interval in enumerate(ranked.win_share)}
-    if ranked.covariate is not None:
-        ends["length"] = ranked.covariate[1:]
+    comparisons = (pairs.first, pairs.second, _one_hot(verdict), design.models, pairs.question, length)
+    ranked = ranking(*comparisons, resamples=_RESAMPLES, seed=seed, method=method)
+    ends = {f"{name} {model}": ranked[f"{name} {model}"][1:] for name in _OF_MODELS for model in range(design.models)}
+    if length is not None:
+        ends["length"] = ranked["covariate"][1:]
     for name, estimate in _agreements(pairs, verdict, method, _RESAMPLES, seed).items():
         ends[name] = ends_of(estimate)
     return ends

@@ -5,7 +5,6 @@ import secrets
 from collections.abc import Container, Mapping
 from hashlib import sha256
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Request
 from fastapi.responses import RedirectResponse, Response
@@ -82,11 +81,6 @@ def names_host(header: str, hosts: Container[str]) -> bool:
     """True if a Host header names one of some hosts, with or without a port."""
     match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]+)(:\d+)?", header)
     return match is not None and match[1].lower().strip("[]") in hosts
-
-
-def host_of(url: str) -> str:
-    """The host name of an address, without a port; empty where it has none."""
-    return (urlsplit(url).hostname or "").lower()
 
 
 def refusal(request: Request, access: Access) -> Response | None:

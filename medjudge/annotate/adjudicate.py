@@ -5,7 +5,7 @@ from hashlib import sha256
 
 from medjudge.annotate.plan import Item, Plan, rater_problem
 from medjudge.errors import InputError
-from medjudge.records import CONSTRUCTED, AnswerKey, PhysicianScore
+from medjudge.records import CONSTRUCTED, AnswerKey, PhysicianScore, grouped
 from medjudge.scale import USABLE_FROM
 from medjudge.store import Run
 
@@ -15,12 +15,9 @@ _FAR_APART = 2
 
 def disputed(scores: Sequence[PhysicianScore]) -> dict[AnswerKey, list[PhysicianScore]]:
     """The answers on which physicians differ by two levels or more, or across usable, each with their scores."""
-    by_answer: dict[AnswerKey, list[PhysicianScore]] = {}
-    for score in scores:
-        if score.rater != CONSTRUCTED:
-            by_answer.setdefault(score.answer_key, []).append(score)
+    of_physicians = (score for score in scores if score.rater != CONSTRUCTED)
     differ = {}
-    for key, of_answer in by_answer.items():
+    for key, of_answer in grouped(of_physicians, lambda score: score.answer_key).items():
         levels = [score.level for score in of_answer]
         low, high = min(levels), max(levels)
         if high - low >= _FAR_APART or low < USABLE_FROM <= high:
@@ -53,13 +50,6 @@ def adjudication_plan(run: Run, rater: str) -> Plan:
             f"--adjudicate: no answer of {run.path} for {rater}; {len(disputes)} are disputed, and a third physician "
             "adjudicates those that nobody else has adjudicated and this one did not score"
         )
-    items = [
-        Item(
-            id=sha256("\n".join(map(str, ("adjudicate", *key))).encode()).hexdigest()[:12],
-            question_id=key.question_id,
-            model=key.model,
-            sample=key.sample,
-        )
-        for key in keys
-    ]
-    return Plan(seed=0, which="random", items=items, by_rater={rater: [item.id for item in items]})
+    names = [sha256("\n".join(map(str, ("adjudicate", *key))).encode()).hexdigest()[:12] for key in keys]
+    items = [Item(id=name, **key._asdict()) for name, key in zip(names, keys, strict=True)]
+    return Plan(seed=0, which="random", items=items, by_rater={rater: names})

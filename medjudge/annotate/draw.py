@@ -1,6 +1,6 @@
 """Draws what physicians score, compare or mark, and assigns it to raters."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
 from itertools import combinations
@@ -12,7 +12,7 @@ from medjudge.annotate.plan import Item, Pair, Plan, PlanOptions, check_raters
 from medjudge.annotate.tasks import LEVELS, PAIRS, Task
 from medjudge.errors import InputError
 from medjudge.files import file_sha256
-from medjudge.records import CONSTRUCTED, AnswerKey, OfAnswer, Question
+from medjudge.records import CONSTRUCTED, AnswerKey, OfAnswer, Question, grouped
 from medjudge.store import Run, read_records
 from medjudge.text.checklist_items import items_of
 
@@ -138,9 +138,8 @@ def _spread(candidates: Sequence[_Candidate], size: int) -> list[_Candidate]:
     """Draws category by category and model by model, each time from the conversation drawn from least so far."""
     if size == len(candidates):
         return list(candidates)
-    waiting: dict[tuple[str, str], list[_Candidate]] = defaultdict(list)
-    for one in sorted(candidates, key=lambda one: one.item.id):  # ids are hashes, so this is a shuffle
-        waiting[one.category, one.kind].append(one)
+    shuffled = sorted(candidates, key=lambda one: one.item.id)  # ids are hashes
+    waiting = grouped(shuffled, lambda one: (one.category, one.kind))
     in_stratum = Counter({stratum: len(members) for stratum, members in waiting.items()})
     in_category = Counter(one.category for one in candidates)
     of_kind = Counter(one.kind for one in candidates)

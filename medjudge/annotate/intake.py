@@ -14,7 +14,7 @@ from medjudge.annotate.units import Unit, printable, same_text
 from medjudge.annotate.wording import Message, message
 from medjudge.annotate.workbook import Form, FormRow
 from medjudge.errors import InputError
-from medjudge.records import PhysicianScore
+from medjudge.records import PhysicianScore, grouped
 from medjudge.store import Run
 from medjudge.tables.spreadsheets import artefact, is_blank
 
@@ -95,15 +95,13 @@ def check_forms(run: Run, task: Task, plans: Sequence[Plan], forms: Sequence[For
         if what := _why_foreign(form, asked):
             problems.append(Problem(form.path, message("whole_form"), [what]))
             continue
-        places: dict[str, list[Message]] = defaultdict(list)
-        for row in form.rows:
-            places[row.item_id].append(row.place)
+        rows_of = grouped(form.rows, lambda row: row.item_id)
         for row in form.rows:
             of_row = asked[form.rater].get(row.item_id)
             record, wrong = None, [_unknown_id(row, form.rater, asked)]
             if of_row is not None:
                 record, wrong = _read_row(row, *of_row, form.rater, task)
-                if others := [place for place in places[row.item_id] if place != row.place]:
+                if others := [other.place for other in rows_of[row.item_id] if other.place != row.place]:
                     wrong.append(message("repeated", item=row.item_id, places=others))
             if record is not None:
                 wrong += _conflicts(record, earlier, task, replace)

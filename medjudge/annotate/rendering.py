@@ -199,19 +199,14 @@ def progress_of(task: Task, units: Sequence[Unit], records: Mapping[Hashable, An
 
 @cache
 def page_template(name: str) -> Template:
-    """A template of `page/`, with the filters that show texts as text."""
+    """A template of `page/`, with the filters that show texts as text, and Markdown as HTML where there is any."""
     loader = PackageLoader("medjudge.annotate", "page")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["literal"] = lambda text: _shown(text, escape)
-    environment.filters["rendered"] = _rendered
+    environment.filters["rendered"] = lambda text: _shown(text, markdown_html) if has_markdown(text) else None
     return environment.get_template(name)
-
-
-def _rendered(text: str) -> Markup | None:
-    """A text's Markdown as HTML; None where it has none."""
-    return _shown(text, markdown_html) if has_markdown(text) else None
 
 
 def _shown(text: str, as_html: Callable[[str], str]) -> Markup:

@@ -80,11 +80,7 @@ def _read_table(path: Path, rater_columns: Sequence[str], labels: Mapping[str, i
 
 
 def _scores_of(rows: Iterable[Row], labels: Mapping[str, int] | None, problems: Problems) -> list[PhysicianScore]:
-    """Turns rows, one per rater and answer, into records; one whose score cells are all blank gives none.
-
-    Raises:
-        InputError: A cell is invalid, a key is missing or repeated, or no row has a score.
-    """
+    """Turns rows, one per rater and answer, into records; one whose score cells are all blank gives none."""
     records = []
     place_of_key: dict[tuple[object, ...], str] = {}
     repeated: set[str] = set()

@@ -17,7 +17,7 @@ from medjudge.errors import InputError
 from medjudge.item_records import ItemScore
 from medjudge.judge.pairs import physician_pairs, physician_pairs_file
 from medjudge.pair_records import PairKey, PhysicianPair
-from medjudge.records import AgreedScore, AnswerKey, PhysicianScore, Question
+from medjudge.records import AgreedScore, AnswerKey, PhysicianScore, conversations_of
 from medjudge.store import Run
 from medjudge.text.checklist_items import items_of
 
@@ -110,9 +110,7 @@ class Task:
         scheme = run.scheme()
         questions = {question.id: question for question in run.questions()}
         answers = {answer.key: answer for answer in run.answers()}
-        conversations: dict[str, list[Question]] = {}
-        for question in sorted(questions.values(), key=lambda question: question.round):
-            conversations.setdefault(question.group, []).append(question)
+        conversations = conversations_of(questions.values())
         units: dict[str, Unit] = {}
         for item in plan.items:
             if item.question_id not in questions or any(key not in answers for key in item.keys):

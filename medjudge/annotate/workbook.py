@@ -8,11 +8,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from rich.cells import cell_len
+
 from medjudge.annotate.cells import DIMENSIONS, cell_name
 from medjudge.annotate.tasks import LEVELS, Task
 from medjudge.annotate.units import Unit, printable
 from medjudge.annotate.wording import Message, VerdictTexts, form_texts, message, page_texts
-from medjudge.annotate.wrapping import lines_in, parts_of
 from medjudge.errors import InputError
 from medjudge.files import replacing
 from medjudge.rubrics.render import standard
@@ -26,6 +27,8 @@ _WIDTHS |= {"first": 48, "second": 48, "item": 40, "verdict": 22}
 _SCORE_WIDTH, _GUIDANCE_WIDTH = 11, 78
 _SCREEN = 1290
 """Pixels for the columns up to the last one to fill in: a screen 1366 wide, without the borders of the window."""
+MOST_LINES = 24
+"""The most lines of a row: well below the 409 points at which Excel cuts a row off."""
 _LINE_HEIGHT = 15
 _CONTINUATION = re.compile(r"(\S+) \+(\d+)")
 
@@ -287,11 +290,7 @@ class _Line(NamedTuple):
 
 
 def _read_sheet(form: Form, sheet: Sheet, asked: Sequence[str], task: Task) -> None:
-    """Adds the items of a sheet to the form, and what belongs to none of them.
-
-    Args:
-        asked: The fields that are filled in, but for the comment.
-    """
+    """Adds the items of a sheet, in which the fields `asked` are filled in, to the form, and what belongs to none."""
     open_fields = (*asked, *task.comments)
     wanted = {field: _heading(task.headings[field]) for field in ("id", *task.shown, *open_fields)}
     headings = [_heading(cell) for cell in sheet.rows[0][1]] if sheet.rows else []
@@ -343,3 +342,34 @@ def _read_sheet(form: Form, sheet: Sheet, asked: Sequence[str], task: Task) -> N
 
 def _heading(cell: object) -> str:
     return "" if cell is None else " ".join(str(cell).split())
+
+
+def parts_of(text: str, width: int) -> list[str]:
+    """Cuts a text into parts of at most `MOST_LINES` lines, at line ends or spaces where possible.
+
+    Args:
+        width: Characters per line.
+    """
+    parts, part, left = [], "", MOST_LINES
+    for line in text.splitlines(keepends=True):
+        most = MOST_LINES * _usable(width) // (1 if line.isascii() else 2)  # a character is at most two wide
+        # A line that does not fit into a part is cut at a space near the end of the part, or where the part is full.
+        for piece in re.findall(rf"(?s).{{1,{most}}}\Z|.{{{most - 40},{most - 1}}} |.{{{most}}}", line):
+            needed = lines_in(piece, width)
+            if needed > left and part:
+                parts.append(part)
+                part, left = "", MOST_LINES
+            part += piece
+            left -= needed
+    return [*parts, part]
+
+
+def lines_in(text: str, width: int) -> int:
+    """About how many lines a text takes in a column of `width` characters."""
+    lines = text.rstrip("\n").splitlines() or [""]
+    return sum(max(1, -(-cell_len(line) // _usable(width))) for line in lines)
+
+
+def _usable(width: int) -> int:
+    """Characters per line that are used: unbroken words leave a tenth of it empty."""
+    return width * 9 // 10

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import NamedTuple, Protocol
 
-from medjudge.records import Answer, AnswerKey, Question
+from medjudge.records import Answer, AnswerKey, Question, conversations_of
 
 Message = dict[str, str]
 BROKE_OFF = "cut off: "
@@ -60,6 +60,7 @@ def answer_questions(
         seed: Determines, with question and sample, the seed of each request, whatever else runs.
         system: The system message that every conversation begins with.
     """
+    turns_of = conversations_of(questions)
     beginning = [] if system is None else [{"role": "system", "content": system}]
     answers = {answer.key: answer for answer in done if answer.model == engine.name}
     for turn in sorted({question.round for question in questions}):
@@ -72,7 +73,7 @@ def answer_questions(
         ]
         requests = [
             Request(
-                beginning + _messages(question, sample, questions_before(question, questions), engine.name, answers),
+                beginning + _messages(question, sample, turns_of[question.group], engine.name, answers),
                 request_seed(seed, question.id, sample),
             )
             for question, sample in wave
@@ -102,14 +103,6 @@ def unanswered(questions: Sequence[Question], model: str, samples: int, done: Se
     return [question for question in questions if question.group in missing]
 
 
-def questions_before(question: Question, questions: Sequence[Question]) -> list[Question]:
-    """The earlier turns of a question's conversation, oldest first."""
-    if question.round == 1:
-        return []
-    turns = [other for other in questions if other.group == question.group and other.round < question.round]
-    return sorted(turns, key=lambda turn: turn.round)
-
-
 def request_seed(seed: int, question_id: str, sample: int) -> int:
     """A 63-bit seed that depends only on the arguments."""
     digest = sha256(f"{seed}\x1f{question_id}\x1f{sample}".encode()).digest()
@@ -117,11 +110,11 @@ def request_seed(seed: int, question_id: str, sample: int) -> int:
 
 
 def _messages(
-    question: Question, sample: int, before: Sequence[Question], model: str, answers: dict[AnswerKey, Answer]
+    question: Question, sample: int, turns: Sequence[Question], model: str, answers: dict[AnswerKey, Answer]
 ) -> list[Message]:
     messages = []
-    for turn in before:
+    for turn in turns:
         answer = answers.get(AnswerKey(turn.id, model, sample))
-        if answer is not None:
+        if turn.round < question.round and answer is not None:
             messages += [{"role": "user", "content": turn.prompt}, {"role": "assistant", "content": answer.text}]
     return [*messages, {"role": "user", "content": question.prompt}]

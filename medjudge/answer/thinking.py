@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 from transformers import PreTrainedTokenizerBase
 
@@ -34,12 +34,6 @@ class ThinkingOptions(NamedTuple):
     def enabled(self) -> bool | None:
         """Value for a chat template; None for none."""
         return None if self.mode == "default" else self.mode == "on"
-
-
-def check_thinking(mode: str) -> None:
-    """Raises InputError where the value is none of `Thinking`."""
-    if mode not in get_args(Thinking):
-        raise InputError(f"--thinking {mode}: unknown; use {', '.join(get_args(Thinking))}")
 
 
 class ChatPrompt(NamedTuple):

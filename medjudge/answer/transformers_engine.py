@@ -14,11 +14,13 @@ from medjudge.models.chat import is_plain, with_chat_template
 from medjudge.models.hardware import choose_device, fast_dtype
 from medjudge.models.loading import load_causal_lm, load_tokenizer, model_name, window
 from medjudge.parallel.ray_pool import map_on_actors
-from medjudge.records import Answer, Question
+from medjudge.records import Answer, Question, grouped
 from medjudge.screen import progress_bar
 
 TOP_P = 0.95
 """The mass of nucleus sampling, in both engines."""
+_FIRST_BATCH_TOKENS = 32_768
+"""Tokens of the first batches, prompt, answer and padding included; later ones adapt to the memory."""
 _LIKELIEST = 1024
 """Tokens that are sorted to find the nucleus, before all are."""
 
@@ -50,30 +52,26 @@ class SeededSampling(LogitsProcessor):
 
     Args:
         temperature: The sampling temperature, above 0.
-        top_p: The mass of nucleus sampling; 1 for none.
     """
 
-    def __init__(self, seeds: Sequence[int], temperature: float, top_p: float) -> None:
+    def __init__(self, seeds: Sequence[int], temperature: float) -> None:
         self.seeds = seeds
         self.generators: list[torch.Generator] = []
         self.temperature = temperature
-        self.top_p = top_p
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
-        scores = scores.float() / self.temperature  # type: ignore[assignment]
-        if self.top_p < 1:
-            scores = nucleus(scores, self.top_p)  # type: ignore[assignment]
+        likely = nucleus(scores.float() / self.temperature, TOP_P)
         device = scores.device
         self.generators = self.generators or [torch.Generator(device).manual_seed(seed) for seed in self.seeds]
         noise = torch.stack(
             [torch.rand(scores.shape[1], generator=generator, device=device) for generator in self.generators]
         )
-        return scores - torch.log(-torch.log(noise.clamp(1e-10, 1 - 1e-7)))  # type: ignore[return-value]
+        return likely - torch.log(-torch.log(noise.clamp(1e-10, 1 - 1e-7)))  # type: ignore[return-value]
 
 
-def chat_tokenizer(model_id: str, revision: str | None = None) -> PreTrainedTokenizerBase:
+def chat_tokenizer(model_id: str) -> PreTrainedTokenizerBase:
     """Load a tokenizer, with a plain chat template where it has none; raise InputError if it cannot be loaded."""
-    return with_chat_template(load_tokenizer(model_id, revision))
+    return with_chat_template(load_tokenizer(model_id))
 
 
 def require_chat_model(model_id: str) -> None:
@@ -95,8 +93,6 @@ class TransformersEngine:
 
     Args:
         temperature: The sampling temperature; 0 for greedy decoding.
-        batch_tokens: The tokens of the first batches, prompt, answer and padding included; later ones adapt to the
-            memory.
 
     Raises:
         InputError: The model cannot be loaded, or the device is not available.
@@ -105,23 +101,20 @@ class TransformersEngine:
     def __init__(
         self,
         model_id: str,
-        revision: str | None = None,
         device: str = "auto",
         max_new_tokens: int = 1024,
         temperature: float = 0.7,
-        batch_tokens: int = 32_768,
         thinking: ThinkingOptions = ThinkingOptions(),
     ) -> None:
         chosen_device = choose_device(device)
         self.name = model_name(model_id)
-        self.tokenizer = chat_tokenizer(model_id, revision)
+        self.tokenizer = chat_tokenizer(model_id)
         self.template = ChatTemplate(self.tokenizer, max_new_tokens, thinking)
-        loaded = load_causal_lm(model_id, revision, dtype=fast_dtype(chosen_device))
-        self.model = loaded.to(chosen_device).eval()
-        self.window = window(model_id, revision)
+        self.model = load_causal_lm(model_id, dtype=fast_dtype(chosen_device)).to(chosen_device).eval()
+        self.window = window(model_id)
         self.max_new_tokens = self.template.most_tokens
         self.temperature = temperature
-        self.memory = MemoryLimit(chosen_device, batch_tokens, most=1 << 20)
+        self.memory = MemoryLimit(chosen_device, _FIRST_BATCH_TOKENS, most=1 << 20)
         pad_id = self.tokenizer.pad_token_id
         self.pad_id: int = self.tokenizer.eos_token_id if pad_id is None else pad_id
 
@@ -148,7 +141,7 @@ class TransformersEngine:
     def _generated(self, chats: Sequence[ChatPrompt], seeds: Sequence[int]) -> list[Reply]:
         ids, mask = padded([chat.ids for chat in chats], self.pad_id, "left", self.model.device)
         longest = ids.shape[1]
-        sampling = [SeededSampling(seeds, self.temperature, TOP_P)] if self.temperature > 0 else []
+        sampling = [SeededSampling(seeds, self.temperature)] if self.temperature > 0 else []
         with torch.inference_mode():
             sequences = self.model.generate(
                 ids,
@@ -205,10 +198,7 @@ class RayEngine(NamedTuple):
         Raises:
             UnfinishedError: A worker failed.
         """
-        existing: dict[str, list[Answer]] = {}
-        for answer in done:
-            if answer.model == self.name:
-                existing.setdefault(answer.question_id, []).append(answer)
+        existing = grouped((one for one in done if one.model == self.name), lambda answer: answer.question_id)
         work = [
             PartlyAnswered(question, existing.get(question.id, []))
             for question in unanswered(questions, self.name, samples, done)

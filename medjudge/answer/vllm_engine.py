@@ -9,7 +9,7 @@ from medjudge.answer.thinking import ChatTemplate, ThinkingOptions
 from medjudge.answer.transformers_engine import TOP_P, chat_tokenizer
 from medjudge.errors import InputError
 from medjudge.models.loading import model_name, window
-from medjudge.records import Question
+from medjudge.records import Question, conversations_of
 from medjudge.screen import progress_bar
 
 _CHUNK = 512
@@ -44,7 +44,7 @@ class VllmMemory(NamedTuple):
 class Asked(NamedTuple):
     """The questions that a model will be asked, and the system message before each conversation."""
 
-    questions: Sequence[Question] = ()
+    questions: Sequence[Question]
     system: str | None = None
 
 
@@ -63,26 +63,22 @@ class VllmEngine:
     def __init__(
         self,
         model_id: str,
-        revision: str | None = None,
+        asked: Asked,
         max_new_tokens: int = 1024,
         temperature: float = 0.7,
         thinking: ThinkingOptions = ThinkingOptions(),
-        asked: Asked = Asked(),
         memory: VllmMemory = VllmMemory(),
     ) -> None:
         self.vllm = require_vllm()
         self.name = model_name(model_id)
-        self.tokenizer = chat_tokenizer(model_id, revision)
+        self.tokenizer = chat_tokenizer(model_id)
         self.template = ChatTemplate(self.tokenizer, max_new_tokens, thinking)
-        most = window(model_id, revision)
-        needed = longest_chat(self.template, asked, max_new_tokens)
-        self.window = min(most, needed) if asked.questions else most
+        self.window = min(window(model_id), longest_chat(self.template, asked, max_new_tokens))
         self.max_new_tokens = self.template.most_tokens
         self.temperature = temperature
         try:
             self.llm = self.vllm.LLM(
                 model=model_id,
-                revision=revision,
                 max_model_len=self.window,
                 trust_remote_code=False,
                 load_format="safetensors",
@@ -124,12 +120,9 @@ class VllmEngine:
 
 def longest_chat(template: ChatTemplate, asked: Asked, max_new_tokens: int) -> int:
     """The tokens that the longest conversation can reach: its prompts, its answers, and the last turn's thought."""
-    conversations: dict[str, list[Question]] = {}
-    for question in asked.questions:
-        conversations.setdefault(question.group, []).append(question)
     beginning = [] if asked.system is None else [{"role": "system", "content": asked.system}]
     longest = 0
-    for turns in conversations.values():
+    for turns in conversations_of(asked.questions).values():
         prompts = sum(
             len(template.prompt([*beginning, {"role": "user", "content": turn.prompt}]).ids) for turn in turns
         )

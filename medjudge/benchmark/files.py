@@ -12,7 +12,7 @@ from medjudge.benchmark.sample import sample_folder
 from medjudge.errors import InputError
 from medjudge.files import read_text
 from medjudge.item_records import ItemScore
-from medjudge.records import Answer, Judgment, PhysicianScore, Question
+from medjudge.records import Answer, Judgment, PhysicianScore, Question, grouped
 from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
 from medjudge.store import read_questions, read_records
 from medjudge.text.checklist_items import items_of, split_checklist
@@ -123,8 +123,7 @@ def _record_of(path: Path) -> type[Any]:
 
 def _question_counts(questions: list[Question]) -> dict[str, Any]:
     categories: dict[str, dict[str, int]] = {}
-    for category in dict.fromkeys(question.category for question in questions):
-        inside = [question for question in questions if question.category == category]
+    for category, inside in grouped(questions, lambda question: question.category).items():
         categories[category] = {
             "questions": len(inside),
             "conversations": len({question.group for question in inside}),

@@ -166,10 +166,7 @@ def _tagged(prefix: str, tags: Sequence[str] | None) -> str:
 
 
 def _conversation(name: str, messages: Sequence[_Message], theme: str, items: list[RubricItem]) -> Question:
-    """A question of category MK, as HealthBench has themes and no categories; of several messages, with who says what.
-
-    A checklist line is an item with its points.
-    """
+    """A question of category MK, as HealthBench has themes and no categories; several messages say who speaks."""
     turns = [f"{message.role.capitalize()}: {message.content.strip()}" for message in messages]
     prompt = "\n\n".join(turns) if len(turns) > 1 else messages[0].content.strip()
     wanted, unwanted = (

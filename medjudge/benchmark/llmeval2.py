@@ -33,7 +33,6 @@ SUBJECTS = {
     "Social_Science": "社会科学",
 }
 """The subjects whose titles are known; another one goes by the name of its file."""
-_RUBRIC = Path(__file__).parent / "llmeval-2" / "rubric.zh.md"
 _NONE = "a score of 0, which is none"
 _HIGHEST = {
     "A": {"Correctness": 3, "Explanation Correctness": 2},
@@ -93,7 +92,7 @@ def read_llmeval2(people: Path, gpt4: Path) -> PublishedSet:
 def scheme_of(subjects: Sequence[str]) -> Scheme:
     """LLMEval-2's scheme with these subjects."""
     titles = {name: SUBJECTS.get(name, name.replace("_", " ")) for name in subjects}
-    rubric = read_text(_RUBRIC)
+    rubric = read_text(Path(__file__).parent / "llmeval-2" / "rubric.zh.md")
     return Scheme(
         name="llmeval-2",
         title="LLMEval-2",
@@ -106,7 +105,6 @@ def scheme_of(subjects: Sequence[str]) -> Scheme:
 
 
 def _pairs(people: Path, gpt4: Path) -> list[tuple[Path, Path]]:
-    """The files of each subject."""
     if people.is_dir() != gpt4.is_dir():
         raise InputError(f"llmeval2: {people} and {gpt4}: give two files of one subject, or two folders of them")
     if not people.is_dir():

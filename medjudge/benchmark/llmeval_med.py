@@ -20,8 +20,6 @@ _MOST_ROUNDS = 100
 _LISTED = 5
 """The most missing rounds of a conversation that are listed."""
 
-LONG_PROMPT = "a judge may have to cut these prompts; each judgment counts the tokens that it left out"
-TURN_MISSING = "these conversations are judged without the missing turns"
 _WITHOUT = {
     "sanswer": "these are judged without a reference; a similarity judge leaves them unscored",
     "checklist": "these are judged without a checklist, so a judge that reads one knows less about them",
@@ -150,7 +148,8 @@ def _question(item: Any, name: str, category: str, place: str, oddities: list[Od
     if not isinstance(item["problem"], str):
         oddities.append(Oddity(place, "problem is not text; read as text"))
     if len(prompt) > _LONG_PROMPT:
-        oddities.append(Oddity(place, f"prompt of {len(prompt):,} characters", means=LONG_PROMPT))
+        means = "a judge may have to cut these prompts; each judgment counts the tokens that it left out"
+        oddities.append(Oddity(place, f"prompt of {len(prompt):,} characters", means))
     stated = item.get("category1")
     if stated != name:
         what = f"category1 is '{stated}', and the question is listed under '{name}', which counts"
@@ -196,5 +195,6 @@ def missing_turns(path: Path, questions: list[Question]) -> list[Oddity]:
         if missing := sorted({*range(1, max(present))} - present):
             more = f" and {len(missing) - _LISTED} more" if len(missing) > _LISTED else ""
             what = f"the conversation lacks round {', '.join(map(str, missing[:_LISTED]))}{more}"
-            oddities.append(Oddity(f"{path}, {group}", what, means=TURN_MISSING))
+            means = "these conversations are judged without the missing turns"
+            oddities.append(Oddity(f"{path}, {group}", what, means))
     return oddities

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from medjudge.errors import InputError
-from medjudge.files import LARGEST_DOCUMENT, parse_json, read_bytes
+from medjudge.files import LARGEST_DOCUMENT, decoded, parse_json, read_bytes
 
 _LIMIT = f"{LARGEST_DOCUMENT >> 20} MiB"
 
@@ -48,7 +48,7 @@ def read_unpacked(path: Path) -> str:
             raise InputError(f"{path}: not valid gzip ({error}); get the file again") from None
         if len(data) > LARGEST_DOCUMENT:
             raise InputError(f"{path}: more than {_LIMIT} unpacked, which is the limit")
-    return _decoded(path, data)
+    return decoded(path, data)
 
 
 def read_zip(path: Path, *endings: str) -> dict[str, str]:
@@ -66,7 +66,7 @@ def read_zip(path: Path, *endings: str) -> dict[str, str]:
                 size += info.file_size
                 if size > LARGEST_DOCUMENT:
                     raise InputError(f"{path}, {info.filename}: more than {_LIMIT} unpacked, which is the limit")
-                texts[info.filename] = _decoded(path, archive.read(info))
+                texts[info.filename] = decoded(path, archive.read(info))
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, EOFError) as error:
         raise InputError(f"{path}: not a readable zip archive ({error}); get the file again") from None
     return texts
@@ -86,10 +86,3 @@ def read_list(path: Path) -> list[tuple[str, Any]]:
     if not isinstance(entries, list) or not entries:
         raise InputError(f"{path}: a list of objects is expected")
     return [(f"[{number}]", entry) for number, entry in enumerate(entries)]
-
-
-def _decoded(path: Path, data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8") from None

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from medjudge.files import clipped
 from medjudge.item_records import ItemScore
-from medjudge.records import Answer, AnswerKey, ErrorKind, Judgment, PhysicianScore, Question
+from medjudge.records import Answer, AnswerKey, ErrorKind, Judgment, PhysicianScore, Question, grouped
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.tables.columns import Problems, read_rows
 
@@ -116,23 +116,23 @@ def question_of(name: str, category: str, prompt: str, language: str, **others: 
 def read_table(path: Path, columns: Sequence[str], add: Callable[[dict[str, str], str], None]) -> None:
     """Read the rows of a table that has these columns, as `read_entries` does."""
     problems = Problems(path)
-    _add_each(problems, ((f"row {number}", cells) for number, cells in read_rows(problems, columns)), add)
+    read_entries(problems, ((f"row {number}", cells) for number, cells in read_rows(problems, columns)), add)
 
 
-def read_entries(path: Path | str, entries: Iterable[tuple[str, Any]], add: Callable[[Any, str], None]) -> None:
+def read_entries(
+    path: Path | str | Problems, entries: Iterable[tuple[str, Any]], add: Callable[[Any, str], None]
+) -> None:
     """Read the entries of a file, one after the other.
 
     Args:
+        path: The file, or the problems that were found in it so far.
         entries: Place in the file -> entry as it was parsed.
         add: Reads an entry, which stands at a place, and keeps it; a ValueError says what is wrong with it.
 
     Raises:
         InputError: At the end, where any entry was not sound; the message names all of them.
     """
-    _add_each(Problems(Path(path)), entries, add)
-
-
-def _add_each(problems: Problems, entries: Iterable[tuple[str, Any]], add: Callable[[Any, str], None]) -> None:
+    problems = path if isinstance(path, Problems) else Problems(Path(path))
     for place, fields in entries:
         try:
             add(fields, f"{problems.path}, {place}")
@@ -161,10 +161,7 @@ def _in_words(error: ValidationError) -> str:
 
 def most_frequent(read: PublishedSet, asked: Iterable[Question], what: str) -> None:
     """Add each question in its most frequent wording; `what` is the oddity where there are several."""
-    wordings: dict[str, list[Question]] = {}
-    for question in asked:
-        wordings.setdefault(question.id, []).append(question)
-    for name, questions in wordings.items():
+    for name, questions in grouped(asked, lambda question: question.id).items():
         (wording, _), *others = Counter((each.prompt, each.reference) for each in questions).most_common()
         read.questions.append(next(each for each in questions if (each.prompt, each.reference) == wording))
         if others:

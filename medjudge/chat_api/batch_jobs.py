@@ -6,7 +6,7 @@ was saved, the next start finds the job in the server's list and does not submit
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -48,7 +48,6 @@ class BatchJob(BaseModel):
 
 _Jobs = TypeAdapter(list[BatchJob])
 
-
 Outcome = ChatReply | ServerError | ReplyError | None
 """Of one request: a reply or an error; None where the job ran out of time."""
 
@@ -78,40 +77,34 @@ class BatchJobs:
         return [job for job in self.jobs if not job.collected]
 
     def plan(self, requests: Iterable[tuple[str, dict[str, Any]]]) -> int:
-        """Write request files, for as many requests as the cost limit allows.
+        """Write the request file of one job, with as many requests as the file and the cost limit allow.
 
         Args:
             requests: (custom id, body) pairs.
 
         Returns:
-            The number of requests planned.
+            The number of requests planned; the others are for the next job.
         """
         lines: list[str] = []
-        size = most_in = most_out = planned = 0
+        job = BatchJob(name=f"{self.name}-{len(self.jobs) + 1:03d}", requests=0, most_in=0, most_out=0)
+        size = 0
         for custom_id, body in requests:
             fields = {"custom_id": custom_id, "method": "POST", "url": _ENDPOINT, "body": body}
             line = json.dumps(fields, ensure_ascii=False) + "\n"
-            tokens_in, tokens_out = body_bytes(body), body.get("max_tokens") or body["max_completion_tokens"]
-            if not self.spending.fits(Used(self.model, most_in + tokens_in, most_out + tokens_out, False, batch=True)):
+            size += len(line.encode())
+            most_in = job.most_in + body_bytes(body)
+            most_out = job.most_out + (body.get("max_tokens") or body["max_completion_tokens"])
+            fits = self.spending.fits(Used(self.model, most_in, most_out, known=False, batch=True))
+            if not fits or len(lines) == MOST_REQUESTS or size > MOST_BATCH_BYTES:
                 break
-            if lines and (len(lines) == MOST_REQUESTS or size + len(line.encode()) > MOST_BATCH_BYTES):
-                self._add_job(lines, most_in, most_out)
-                lines, size, most_in, most_out = [], 0, 0, 0
             lines.append(line)
-            size, most_in, most_out = size + len(line.encode()), most_in + tokens_in, most_out + tokens_out
-            planned += 1
+            job.requests, job.most_in, job.most_out = len(lines), most_in, most_out
         if lines:
-            self._add_job(lines, most_in, most_out)
-        return planned
-
-    def _add_job(self, lines: Sequence[str], most_in: int, most_out: int) -> None:
-        job = BatchJob(
-            name=f"{self.name}-{len(self.jobs) + 1:03d}", requests=len(lines), most_in=most_in, most_out=most_out
-        )
-        write_whole(self._request_file(job), "".join(lines))
-        self.jobs.append(job)
-        self._save()
-        self._reserve(job)
+            write_whole(self._request_file(job), "".join(lines))
+            self.jobs.append(job)
+            self._save()
+            self._reserve(job)
+        return len(lines)
 
     def _request_file(self, job: BatchJob) -> Path:
         return self.run.path / "batches" / f"{job.name}.jsonl"
@@ -169,8 +162,7 @@ class BatchJobs:
         """
         in_progress = []
         for job in self.uncollected():
-            if job.batch_id is None:
-                continue
+            assert job.batch_id is not None
             batch = self._client.batches.retrieve(job.batch_id)
             job.status = batch.status
             if batch.status == "failed":

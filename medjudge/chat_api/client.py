@@ -293,7 +293,7 @@ class ChatClient:
             reply = parse_reply(raw.text, raw.headers)
             if reply.tokens_in is not None and reply.tokens_out is not None:
                 used = reply.tokens_in, reply.tokens_out
-                self.pace.correct(entry, sum(used))
+                entry[1] = sum(used)
             return reply
         except openai.APIStatusError as error:
             used = 0, 0

@@ -112,11 +112,8 @@ def read_reply(body: Any, headers: Mapping[str, str] | None = None) -> ChatReply
         tokens = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
     except (LookupError, TypeError, AttributeError):
         raise ReplyError("the server sent no choice to read a reply from") from None
-    if isinstance(content, list):
-        text, thought = _joined(content, thinking=False), _joined(content, thinking=True)
-    elif isinstance(content, str | None):
-        text, thought = content, None
-    else:
+    text, thought = _parts(content) if isinstance(content, list) else (content, None)
+    if not isinstance(text, str | None):
         raise ReplyError("the server sent a reply that is not text")
     if finish_reason == "content_filter":
         refusal = refusal or "content filter"
@@ -147,21 +144,20 @@ def _ending(stated: object) -> str:
     return "content_filter" if word in _FILTERED else _writable(stated.strip())[:100]
 
 
-def _joined(parts: list[Any], thinking: bool) -> str | None:
-    """The text of a content that comes as a list of parts, or the thought in it; None where there is none."""
-    texts = []
-    for part in parts:
-        fields = part if isinstance(part, dict) else {"type": "text", "text": part}
-        kind, inner = fields.get("type", "text"), None
-        if thinking and kind in ("thinking", "reasoning"):
-            inner = fields.get("thinking", fields.get("text"))
-        elif not thinking and kind in ("text", "output_text"):
-            inner = fields.get("text")
+def _parts(content: list[Any]) -> tuple[str | None, str | None]:
+    """The text of a content that comes as a list of parts, and the thought in it; None for what is not there."""
+    said: dict[str, list[str]] = {"text": [], "thinking": []}
+    kinds = {"text": "text", "output_text": "text", "thinking": "thinking", "reasoning": "thinking"}
+    for part in content:
+        fields = part if isinstance(part, dict) else {"text": part}
+        kind = kinds.get(str(fields.get("type", "text")), "")
+        inner = fields.get(kind, fields.get("text"))
         if isinstance(inner, list):  # Mistral: the thought is a list of parts itself
             inner = "".join(str(each["text"]) for each in inner if isinstance(each, dict) and "text" in each)
-        if isinstance(inner, str):
-            texts.append(inner)
-    return "".join(texts) if texts else None
+        if kind and isinstance(inner, str):
+            said[kind].append(inner)
+    text, thought = ("".join(words) if words else None for words in said.values())
+    return text, thought
 
 
 def _writable(text: str) -> str:
@@ -258,7 +254,7 @@ class ServerError(Exception):
         if 300 <= status < 400 and "location" in self.headers:
             content = f"it sends requests on to {self.headers['location']}; if that is right, give it as --base-url"
         shown = f"Error code: {self.status}" + (f" - {content}" if content else "")
-        super().__init__(" ".join(without_key(shown).split())[:300])
+        super().__init__(one_line(shown))
 
     @property
     def passing(self) -> bool:
@@ -268,9 +264,8 @@ class ServerError(Exception):
     @property
     def of_the_chat(self) -> bool:
         """True if the server refuses this chat, so that another attempt would fail in the same way."""
-        if self.passing or self.status in (401, 402, 404):
-            return False
-        return self.status == 413 or self._refuses_the_chat()
+        refusing = not self.passing and self.status not in (401, 402, 404)
+        return refusing and (self.status == 413 or self._refuses_the_chat())
 
     def _refuses_the_chat(self) -> bool:
         """True if it concerns the chat itself: a filter refuses it, or it exceeds the model's window."""
@@ -331,7 +326,6 @@ def stated_error(body: Any, headers: Mapping[str, str] | None = None) -> ServerE
 
 
 def _message(fields: dict[str, Any]) -> str:
-    """The words of an error; of a list of problems, the place and the words of each."""
     parts = [fields.get(name) for name in ("message", "msg", "status_msg", "detail", "title")]
     metadata = fields.get("metadata")
     parts.append(metadata.get("raw") if isinstance(metadata, dict) else None)  # OpenRouter: what its provider said

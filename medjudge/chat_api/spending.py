@@ -201,7 +201,7 @@ class Pace:
         self._sent: deque[list[float]] = deque()  # [time, tokens], oldest first
 
     async def take(self, tokens: int) -> list[float]:
-        """Wait until the tokens fit; return the entry that `correct` takes."""
+        """Wait until the tokens fit; return time and tokens, which the caller sets to the true number."""
         while True:
             now = time.monotonic()
             while self._sent and self._sent[0][0] <= now - self.seconds:
@@ -211,8 +211,3 @@ class Pace:
                 self._sent.append(entry)
                 return entry
             await asyncio.sleep(self._sent[0][0] + self.seconds - now)
-
-    @staticmethod
-    def correct(entry: list[float], tokens: int) -> None:
-        """Replace the estimate by the true number."""
-        entry[1] = float(tokens)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from medjudge.workflows.annotate import ExportedForms, ImportedForms
     from medjudge.workflows.annotation_pages import AnnotationPages
-    from medjudge.workflows.network import Network
 
 _HELP = {
     "levels": "Collect physicians' scores with forms or a local web page.",
@@ -99,11 +98,6 @@ class Pages(Address):
     open_page: bool = option(True, None, "Open the page of a single rater in the browser.", name="--open/--no-open")
     as_json: options.AsJson = False
 
-    def stable_network(self) -> "Network":
-        """The address of the pages; their links need a port that stays."""
-        network = self.network(8443 if self.port is None else self.port)
-        return network._replace(or_free=self.port is None and network.for_this_machine)
-
 
 @dataclass(kw_only=True)
 class ScoresPages(Pages):
@@ -171,7 +165,7 @@ def _print_export(screen: "Console", exported: "ExportedForms", run: Path) -> No
 
 
 def _print_import(screen: "Console", imported: "ImportedForms", folder: Path) -> None:
-    from medjudge.cli.output import counted
+    from medjudge.cli.output import counted, percent, span
     from medjudge.store import Run
 
     run, task, added, checked = Run(folder), imported.task, imported.added, imported.checked
@@ -186,8 +180,14 @@ def _print_import(screen: "Console", imported: "ImportedForms", folder: Path) ->
         screen.print(f"{counted(len(checked.problems), 'problem')}, see above; fix and import the same file again")
     for rater, progress in imported.progress.items():
         screen.print(f"  {rater}: {progress.scored} of {progress.answers} scored, {progress.open} open")
-    if task.name == "levels":
-        _print_agreement(screen, imported)
+    if task.name == "levels" and imported.agreement is None:
+        screen.print("agreement among raters: no answer was scored by two raters yet")
+    elif agreement := imported.agreement:
+        screen.print(
+            f"agreement among raters on {agreement.answers} answers: usable {percent(agreement.usable_agreement)}, "
+            f"Cohen's kappa {span(agreement.cohen_kappa)}, quadratic kappa {span(agreement.quadratic_kappa)}, alpha "
+            f"{span(agreement.krippendorff_alpha)}"
+        )
     if imported.disputed:
         screen.print(
             f"physicians differ by two levels or across usable on {imported.disputed} answers; a third one settles "
@@ -199,27 +199,16 @@ def _print_import(screen: "Console", imported: "ImportedForms", folder: Path) ->
     screen.print(f"{task.file(run)}; next: medjudge {task.checked_by} {quote(str(folder))} --judge {judge}")
 
 
-def _print_agreement(screen: "Console", imported: "ImportedForms") -> None:
-    from medjudge.cli.output import percent, span
-
-    agreement = imported.agreement
-    if agreement is None:
-        screen.print("agreement among raters: no answer was scored by two raters yet")
-        return
-    screen.print(
-        f"agreement among raters on {agreement.answers} answers: usable {percent(agreement.usable_agreement)}, Cohen's "
-        f"kappa {span(agreement.cohen_kappa)}, quadratic kappa {span(agreement.quadratic_kappa)}, alpha "
-        f"{span(agreement.krippendorff_alpha)}"
-    )
-
-
 def _serve(name: str, given: Pages, adjudicate: bool = False) -> None:
     """Prints the raters' links, serves the pages until Ctrl-C, and says what is left to do."""
     from medjudge.annotate.tasks import AGREED, TASKS
     from medjudge.workflows.annotation_pages import open_pages
 
     task = AGREED if adjudicate else TASKS[name]
-    pages = open_pages(given.run, given.rater or (), task=task, network=given.stable_network())
+    # The links need a port that stays.
+    network = given.network(8443 if given.port is None else given.port)
+    network = network._replace(or_free=given.port is None and network.for_this_machine)
+    pages = open_pages(given.run, given.rater or (), task=task, network=network)
     _print_links(pages, given.as_json)
     if given.open_page and len(pages.links) == 1 and pages.listener.network.for_this_machine:
         import webbrowser

@@ -32,7 +32,6 @@ def compare(options: Compare) -> None:
 
     A pair whose orders disagree counts as a tie. Exits with 1 if a pair has no verdict.
     """
-    from medjudge.validation.comparison import PairSettings
     from medjudge.workflows.compare import CompareOptions
     from medjudge.workflows.compare import compare as compare_run
 
@@ -42,7 +41,8 @@ def compare(options: Compare) -> None:
         CompareOptions(
             models=names_in(options.models),
             budget=options.budget,
-            settings=PairSettings(options.length_control, seed=options.seed),
+            length_control=options.length_control,
+            seed=options.seed,
             judging=options.judging(),
             offline=options.offline,
         ),

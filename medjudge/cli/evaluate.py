@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Literal, Optional
 
 import typer
 
@@ -43,7 +43,7 @@ class Evaluate(groups.Screen, groups.LocalJudging, groups.Answering, groups.Ques
     dry_run: bool = option(False, None, "Estimate what an openai: judge would cost; send no request.", SERVERS)
     batch: bool = rare(False, None, "Use OpenAI's Batch API: submit now; the same command collects later.", SERVERS)
     wait: bool = rare(False, None, "With --batch: wait until everything is judged.", SERVERS)
-    judge_engine: Optional[str] = rare(
+    judge_engine: Optional[Literal["transformers", "ray"]] = rare(
         None,
         "transformers|ray",
         "What runs a local judge. Default: transformers, and ray with --engine ray.",
@@ -53,12 +53,6 @@ class Evaluate(groups.Screen, groups.LocalJudging, groups.Answering, groups.Ques
     def __post_init__(self) -> None:
         if self.wait and not self.batch:
             raise InputError("--wait: belongs to --batch")
-        if self.judge_engine not in (None, "transformers", "ray"):
-            raise InputError(f"--judge-engine {self.judge_engine}: unknown; use transformers or ray")
-        if self.model and self.answers:
-            raise InputError(
-                "--model and --answers: give one of the two; a model answers, or existing answers are judged"
-            )
         self.require_files(*(self.answers or ()))
         self.run = self.named_run(self.folder)
 

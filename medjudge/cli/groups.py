@@ -137,7 +137,7 @@ class Answering(Device, Servers):
     samples: int = option(3, "N", "Answers per question and model.", ANSWERING, min=1)
     max_new_tokens: int = rare(1024, "N", "Most tokens per answer.", ANSWERING, min=1)
     temperature: float = rare(0.7, "T", "Sampling temperature; 0 is greedy.", ANSWERING, min=0.0)
-    thinking: str = rare("default", "on|off|default", _THINKS_FIRST, ANSWERING)
+    thinking: options.Thinking = rare("default", "on|off|default", _THINKS_FIRST, ANSWERING)
     thinking_tokens: int = rare(8192, "N", "Most tokens per thought, beside those of what follows.", ANSWERING, min=1)
     system: Optional[str] = rare(None, "TEXT", "System message of every conversation.", ANSWERING)
     engine: str = rare(
@@ -155,9 +155,9 @@ class Answering(Device, Servers):
         from medjudge.answer.vllm_engine import VllmMemory
         from medjudge.workflows.answer import AnswerOptions
 
-        thinking = ThinkingOptions(self.thinking, self.thinking_tokens)  # type: ignore[arg-type]  # checked before any work
         options = AnswerOptions(self.samples, self.seed, self.max_new_tokens, self.temperature, self.device)
         options = options._replace(engine=self.engine, server=self.server, limit=self.cost_limit, system=self.system)
+        thinking = ThinkingOptions(self.thinking, self.thinking_tokens)
         return options._replace(thinking=thinking, vllm=VllmMemory(self.tensor_parallel, self.gpu_share))
 
 
@@ -173,7 +173,7 @@ class ApiJudging(Device, Servers):
         JUDGING,
         min=1,
     )
-    thinking: str = rare("default", "on|off|default", _THINKS_FIRST, JUDGING)
+    thinking: options.Thinking = rare("default", "on|off|default", _THINKS_FIRST, JUDGING)
 
     def judging(self) -> "JudgeOptions":
         """The options of `judge_answers`."""

@@ -187,6 +187,7 @@ AsJson = Annotated[
     typer.Option("--json", help="Print one JSON object to stdout, everything else to stderr.", rich_help_panel=OUTPUT),
 ]
 
+Thinking = Literal["on", "off", "default"]
 Language = Literal["en", "zh"]
 PageLanguage = Annotated[Language, typer.Option("--lang", metavar="en|zh", help="Language of the report.")]
 

@@ -3,21 +3,17 @@
 import io
 import json
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
-from pathlib import Path
 from shlex import join
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
 import typer
 
 from medjudge.cli import options
 from medjudge.cli.options import flags, option
 from medjudge.screen import say
-
-if TYPE_CHECKING:
-    from medjudge.workflows.project import Project
 
 
 @dataclass(kw_only=True)
@@ -62,12 +58,12 @@ def run(context: typer.Context, quiet: options.Quiet = False, as_json: options.A
     commands does.
     """
     from medjudge.cli.output import print_json
-    from medjudge.workflows.project import read_project
+    from medjudge.workflows.project import has_scores, read_project, study_commands
 
     project = read_project()
     results: list[dict[str, Any]] = []
     failed = False
-    for words in _commands(project):
+    for words in study_commands(project):
         say(f"$ medjudge {join(words)}")
         output = io.StringIO()
         with redirect_stdout(output) if as_json else nullcontext():
@@ -76,30 +72,13 @@ def run(context: typer.Context, quiet: options.Quiet = False, as_json: options.A
             results.append({"command": words, "result": json.loads(output.getvalue())})
     if as_json:
         print_json({"run": project.run_folder, "steps": results})
-    if project.raters and not _has_scores(project):
+    if project.raters and not has_scores(project):
         say(
             f"no physicians' scores in {project.run_folder} yet: collect them with `medjudge annotate import` or "
             "`medjudge annotate serve`, then run the same command again"
         )
     if failed:
         raise typer.Exit(1)
-
-
-def _commands(project: "Project") -> Iterator[list[str]]:
-    """The commands of the study; what comes after the judging depends on what is in the run then."""
-    from medjudge.annotate.plan import plan_file
-    from medjudge.store import Run
-    from medjudge.workflows.project import judging_commands, later_commands
-
-    yield from judging_commands(project)
-    has_plan = plan_file(Run(Path(project.run_folder))).exists()
-    yield from later_commands(project, has_plan, _has_scores(project))
-
-
-def _has_scores(project: "Project") -> bool:
-    from medjudge.store import Run
-
-    return project.physicians is not None or Run(Path(project.run_folder)).physicians_file.exists()
 
 
 def _exits_with_1(context: typer.Context, words: Sequence[str], quiet: bool, as_json: bool) -> bool:

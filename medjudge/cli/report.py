@@ -104,8 +104,8 @@ def _print_report(report: "Report", as_json: bool) -> None:
     screen = console(as_json)
     for board in report.leaderboards:
         # One row of validation status makes sense for one run only; each has its line below in any case.
-        status = next(iter(board.statuses.values())) if len(board.statuses) == 1 else None
-        which = f" of benchmark {board.benchmark[:12]}" if len(report.leaderboards) > 1 else ""
+        status = board.judged[0].validation_status if len(board.judged) == 1 else None
+        which = f" of benchmark {board.judged[0].key.benchmark[:12]}" if len(report.leaderboards) > 1 else ""
         title = f"Usability rates by judge {board.judge}{which}, percent (95 % interval)"
         if few := few_answers_line(board.models):
             screen.print(few)
@@ -114,8 +114,8 @@ def _print_report(report: "Report", as_json: bool) -> None:
             screen.print(table)
         if truncated := truncated_line(board.truncated):
             screen.print(truncated)
-        for judge_and_run, statuses in board.statuses.items():
-            screen.print(f"{judge_and_run}: {statuses['OP'].line}")
+        for run in board.judged:
+            screen.print(f"{run}: {run.validation_status['OP'].line}")
     for note in report.notes:
         screen.print(note)
     screen.print(f"\n{report.page}")

@@ -10,9 +10,7 @@ from medjudge.cli.study_screens import print_panel
 from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateCheck
 from medjudge.probes.probes import COUNTED
 from medjudge.statistics.estimates import Estimate
-from medjudge.validation.physicians import PhysicianAgreement
 from medjudge.validation.ranking import first_of_two
-from medjudge.validation.rates import Usability
 from medjudge.validation.records import Study
 from medjudge.validation.status import ValidationState, gate_state
 
@@ -118,7 +116,13 @@ def _categories(study: Study) -> Table:
 def _beside(study: Study) -> Iterator[str]:
     """Other measures, a line each."""
     if study.physicians:
-        yield _among_physicians(study.physicians)
+        people, test = study.physicians, study.physicians.alt_test["usable"]
+        verdict = {True: "passed", False: "not passed", None: "inconclusive"}[test.passed]
+        omega = "" if test.omega is None else f", winning rate {test.omega:.2f}"
+        yield (
+            f"physicians among each other: {percent(people.usable_agreement)}, kappa {span(people.cohen_kappa)}; "
+            f"alternative annotator test {verdict}{omega}"
+        )
     if study.teacher:
         margin, shown = study.teacher.non_inferiority.margin, study.teacher.non_inferiority.shown
         result = {True: "shown", False: "not shown", None: "inconclusive"}[shown]
@@ -145,27 +149,11 @@ def _beside(study: Study) -> Iterator[str]:
     if study.confidence:
         yield f"confidence: calibration error {study.confidence.ece:.3f}, Brier {span(study.confidence.brier)}"
     if study.usability:
-        yield _usability(study.usability)
+        rate = study.usability.overall
+        alone = "" if rate.judge_only is None else f"; by the judge alone {100 * rate.judge_only:.1f} %"
+        yield f"usable to physicians, all {study.usability.answers} answers: {percent(rate.prediction_powered)}{alone}"
     if study.leave_out:
         for row in study.leave_out.rows:
             if row.difference:
                 name = row.left_out or "all together"
                 yield f"never saw {name}: {points(row.difference['usable_agreement'])} of usable agreement"
-
-
-def _among_physicians(physicians: PhysicianAgreement) -> str:
-    test = physicians.alt_test["usable"]
-    verdict = {True: "passed", False: "not passed", None: "inconclusive"}[test.passed]
-    omega = "" if test.omega is None else f", winning rate {test.omega:.2f}"
-    return (
-        f"physicians among each other: {percent(physicians.usable_agreement)}, kappa {span(physicians.cohen_kappa)}; "
-        f"alternative annotator test {verdict}{omega}"
-    )
-
-
-def _usability(usability: Usability) -> str:
-    rate = usability.overall
-    line = f"usable to physicians, all {usability.answers} answers: {percent(rate.prediction_powered)}"
-    if rate.judge_only is not None:
-        line += f"; by the judge alone {100 * rate.judge_only:.1f} %"
-    return line

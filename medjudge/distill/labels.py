@@ -8,7 +8,7 @@ import numpy as np
 
 from medjudge.distill.calibrate import NOT_CALIBRATED, Calibration, calibrate_teacher, calibrated, soft_label
 from medjudge.errors import InputError
-from medjudge.records import CONSTRUCTED, AnswerKey, Judgment, PhysicianScore, Question
+from medjudge.records import CONSTRUCTED, AnswerKey, Judgment, PhysicianScore, Question, grouped
 from medjudge.rounds import binding_by_answer, expected_of, level_of, scored_rounds
 from medjudge.scale import LEVELS, consensus, median_level
 
@@ -50,9 +50,7 @@ def physicians_by_answer(scores: Iterable[PhysicianScore]) -> dict[AnswerKey, di
 
 def teachers_by_answer(judgments: Iterable[Judgment]) -> dict[str, dict[AnswerKey, list[Judgment]]]:
     """Groups the judgments that have a score."""
-    by_teacher: dict[str, list[Judgment]] = {}
-    for judgment in judgments:
-        by_teacher.setdefault(judgment.judge, []).append(judgment)
+    by_teacher = grouped(judgments, lambda judgment: judgment.judge)
     return {name: rounds for name, own in by_teacher.items() if (rounds := scored_rounds(own))}
 
 

@@ -144,16 +144,6 @@ def load_adapter(body: nn.Module, folder: Path, trainable: bool = False) -> "Pef
     return model
 
 
-def merge_adapter(body: nn.Module, folder: Path) -> nn.Module:
-    """Merges a saved LoRA adapter into its base model, so that judging costs no more than the plain model.
-
-    Raises:
-        ValueError: As for `load_adapter`.
-    """
-    merged: nn.Module = load_adapter(body, folder).merge_and_unload()
-    return merged
-
-
 def require_finite(tensors: dict[str, torch.Tensor], name: str) -> None:
     """Raises ValueError, with the file's name, if a tensor has a NaN or an infinite number."""
     if not all(bool(torch.isfinite(tensor).all()) for tensor in tensors.values()):

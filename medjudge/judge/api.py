@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from medjudge.answer.thinking import check_thinking
+from medjudge.answer.thinking import Thinking
 from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server
 from medjudge.chat_api.replies import ChatReply
 from medjudge.chat_api.spending import Spending
@@ -38,13 +38,8 @@ class ReplyOptions(NamedTuple):
         return request._replace(thinking=self.thinking, more_tokens=self.thought)
 
 
-def reply_options(tokens: int | None, thinking: str, thought: int = ReplyOptions().thought) -> ReplyOptions:
-    """Reads `--judge-tokens` and `--thinking` (`on`, `off` or `default`).
-
-    Raises:
-        InputError: There is no such mode.
-    """
-    check_thinking(thinking)
+def reply_options(tokens: int | None, thinking: Thinking, thought: int = ReplyOptions().thought) -> ReplyOptions:
+    """Reads `--judge-tokens` and `--thinking` (`on`, `off` or `default`)."""
     return ReplyOptions(tokens, None if thinking == "default" else thinking == "on", thought)
 
 

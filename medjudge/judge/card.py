@@ -34,16 +34,22 @@ def write_readme(folder: Path, card: JudgeCard, agreement: Sequence[str] = (NEVE
             lines.append(f"Licence of the base model: {row.licence}.")
     if card.note:
         lines.append(f"\n{card.note}")
-    recorded = {
-        name: ", ".join(training.get(name, [])) or "not recorded" for name in ("languages", "categories", "sources")
-    }
+    languages, categories, sources = (
+        ", ".join(training.get(name, [])) or "not recorded" for name in ("languages", "categories", "sources")
+    )
+    if card.kind == "ordinal":
+        stretches = "one stretch" if card.windows == 1 else f"up to {card.windows} stretches"
+        reads = f"{stretches} of the answer, each with the other texts in windows of {card.max_length} tokens; the "
+        reads += "judgment says how much lies in none."
+    else:
+        reads = f"{card.max_length} tokens; a longer text loses its middle, and the judgment says how much."
     lines += [
         "",
-        f"- Languages: {recorded['languages']}",
-        f"- Categories: {recorded['categories']}",
+        f"- Languages: {languages}",
+        f"- Categories: {categories}",
         f"- Trained on {training.get('answers', 0)} answers to "
         f"{training.get('questions', len(card.trained_on.question_ids))} questions",
-        f"- Scored by: {recorded['sources']}",
+        f"- Scored by: {sources}",
         "",
         *_making(card),
         "## Agreement",
@@ -53,17 +59,8 @@ def write_readme(folder: Path, card: JudgeCard, agreement: Sequence[str] = (NEVE
         "## Known failures",
         "",
         "- Knows no language, category or kind of question beyond those above.",
+        f"- Reads {reads}",
     ]
-    if card.kind == "ordinal":
-        stretches = "one stretch" if card.windows == 1 else f"up to {card.windows} stretches"
-        lines.append(
-            f"- Reads {stretches} of the answer, each with the other texts in windows of {card.max_length} tokens; the "
-            "judgment says how much lies in none."
-        )
-    else:
-        lines.append(
-            f"- Reads {card.max_length} tokens; a longer text loses its middle, and the judgment says how much."
-        )
     if card.only_languages:
         lines.append(f"- Leaves texts unscored that are not in: {', '.join(card.only_languages)}.")
     lines += [
@@ -87,14 +84,17 @@ def _making(card: JudgeCard) -> list[str]:
     lines = [f"- Data: `{name}`, sha256 `{digest}`" for name, digest in sorted(card.trained_on.files.items())]
     if "epochs" in training:
         started = f"continued from `{training['started_from']}`, " if training["started_from"] else ""
-        loss = f"loss {_named(training['objective'])}, " if training["objective"] else ""
+        objective = training["objective"] or ""
+        if not isinstance(objective, str):
+            objective = " and ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in objective.items())
+        loss = f"loss {objective}, " if objective else ""
         epochs = f"{training['epochs']:g} epoch{'' if training['epochs'] == 1 else 's'}"
         how = (
             f"- Training: {started}{loss}{epochs} in batches of {training['batch']}, "
             f"learning rate {training['learning_rate']:g}, seed {training['seed']}"
         )
         gain = [f"- Validation: {text}"] if (text := tuning_gain(training)) else []
-        lines = [how, *lines, *gain, *_temperature(training["calibration"])]
+        lines = [how, *lines, *gain, f"- Temperature {_temperature(training['calibration'])}"]
     return ["## How it was made", "", *lines, ""] if lines else []
 
 
@@ -108,23 +108,15 @@ def tuning_gain(training: dict[str, Any]) -> str | None:
     return f"{measures} ({'before -> after' if training['started_from'] else 'untuned -> tuned'})"
 
 
-def _named(objective: str | dict[str, float]) -> str:
-    if isinstance(objective, str):
-        return objective
-    return " and ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in objective.items())
-
-
-def _temperature(calibration: dict[str, Any]) -> list[str]:
-    answers = calibration["answers"]
+def _temperature(calibration: dict[str, Any]) -> str:
+    answers, before = calibration["answers"], f"{calibration['ece_before']:.3f}"
     if answers < FEWEST_ANSWERS:
-        return [f"- Temperature 1: {answers} validation answers are too few to fit one ({FEWEST_ANSWERS} are needed)"]
+        return f"1: {answers} validation answers are too few to fit one ({FEWEST_ANSWERS} are needed)"
     if not calibration["fitted"]:
-        return [
-            "- Temperature kept at 1: another would not lower the calibration error of P(usable) on the "
-            f"{answers} validation answers ({calibration['ece_before']:.3f})",
-        ]
-    return [
-        f"- Temperature {calibration['temperature']:.2f}, fitted on {answers} validation answers. Expected calibration "
-        f"error of P(usable) on these {calibration['ece_before']:.3f} before, {calibration['ece_after']:.3f} after; "
-        "expect a larger one on other answers",
-    ]
+        lower = "another would not lower the calibration error of P(usable)"
+        return f"kept at 1: {lower} on the {answers} validation answers ({before})"
+    return (
+        f"{calibration['temperature']:.2f}, fitted on {answers} validation answers. Expected calibration error of "
+        f"P(usable) on these {before} before, {calibration['ece_after']:.3f} after; "
+        "expect a larger one on other answers"
+    )

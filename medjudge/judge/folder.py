@@ -1,5 +1,7 @@
-"""Reads a judge folder: `judge.json`, and the judge that it describes."""
+"""Reads a judge folder: `judge.json`, the judge that it describes, and its identity."""
 
+import json
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -9,20 +11,14 @@ from transformers import PreTrainedModel
 
 from medjudge.errors import InputError
 from medjudge.files import first_problem, model_from_json, parse_json, read_text, write_whole
-from medjudge.judge.adapter import (
-    ADAPTER_CONFIG,
-    ADAPTER_FILE,
-    check_adapter_config,
-    damage_explained,
-    load_adapter,
-    merge_adapter,
-)
+from medjudge.judge.adapter import ADAPTER_CONFIG, ADAPTER_FILE, check_adapter_config, damage_explained, load_adapter
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
 from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings
 from medjudge.judge.protocol import Judge
 from medjudge.judge.similarity import CutPoints, SentenceEncoder, SimilarityJudge
 from medjudge.judge.study_summary import StudySummary
 from medjudge.models.hardware import fast_dtype
+from medjudge.models.hashes import base_hashes, folder_hashes
 from medjudge.models.loading import load_causal_lm, load_encoder, load_tokenizer, located, window
 from medjudge.models.packaged import PACKAGED, Source, converted_copy, source_of
 from medjudge.models.quantization import Quantization, require_bitsandbytes
@@ -38,6 +34,11 @@ UNTUNED = "without_adapter"
 BASE_FOLDER = "base"
 """The place of a base model inside a judge folder, for machines that reach no hub."""
 Kind = Literal["generative", "ordinal", "similarity"]
+_FIXES: dict[tuple[int | str, ...], str] = {
+    ("kind",): "where an earlier release made it, name another judge, such as `built-in`, or train one anew",
+    ("validated_on",): "remove this entry and run `medjudge validate` again",
+}
+"""What to do about a field of `judge.json` that is wrong."""
 
 
 class TrainedOn(BaseModel):
@@ -83,11 +84,6 @@ class JudgeCard(BaseModel):
     note: str | None = None
     only_languages: list[str] | None = Field(default=None, description="texts in others are left unscored")
 
-    @property
-    def reads_rubrics(self) -> bool:
-        """True if the judge was trained with rubrics in its prompt, and therefore depends on their wording."""
-        return self.kind == "generative"
-
     def write(self, folder: Path) -> None:
         write_whole(folder / CARD_FILE, self.model_dump_json(indent=2) + "\n", private=False)
 
@@ -108,14 +104,8 @@ def read_card(folder: Path) -> JudgeCard:
     try:
         card = model_from_json(JudgeCard, text)
     except ValueError as error:
-        fix = "restore the file or train the judge again"
-        first: Any = error.errors()[0] if isinstance(error, ValidationError) else {"loc": ()}
-        if first["loc"] == ("kind",) and first["input"] == "reader":
-            fix = (
-                "an earlier release made it: name another judge, such as `built-in`, or train one with `medjudge train`"
-            )
-        if first["loc"][:1] == ("validated_on",):
-            fix = "remove this entry and run `medjudge validate` again"
+        wrong = error.errors()[0]["loc"] if isinstance(error, ValidationError) else ()
+        fix = _FIXES.get(wrong[:1], "restore the file or train the judge again")
         raise InputError(f"{folder / CARD_FILE}: {first_problem(error)}; {fix}") from None
     if card.kind == "generative" and card.style == "reason-first":
         raise InputError(
@@ -153,39 +143,27 @@ def _has_vocabulary(folder: Path) -> bool:
     return backend != "tokenizers" and any((folder / name).is_file() for name in _VOCABULARIES)
 
 
-class Inference(NamedTuple):
-    """The settings of running a generative judge; other kinds take no notice of it.
-
-    Attributes:
-        rationale_tokens: The most tokens of a rationale; 0 for none.
-        quantization: Quantises the base model of a judge that was validated without; None runs it as it is.
-    """
-
-    rationale_tokens: int = 0
-    quantization: Quantization | None = None
-
-
 def load_judge(
     folder: Path,
     name: str,
     device: torch.device,
-    inference: Inference = Inference(),
+    rationale_tokens: int = 0,
     scheme: Scheme = LLMEVAL_MED,
+    card: JudgeCard | None = None,
 ) -> Judge:
     """Loads the judge of a folder to a device.
 
     Args:
-        inference: How a generative judge is run.
+        rationale_tokens: The most tokens of a generative judge's rationale; 0 for none.
         scheme: What the questions belong to that it will judge.
+        card: Taken instead of the folder's, such as one with a base that is quantised for this use.
 
     Raises:
         InputError: A file is missing or corrupt, the base model cannot be had, or a generative judge was trained on a
             category of the scheme with another rubric.
     """
-    card = read_card(folder)
-    if inference.quantization is not None:
-        card = card.model_copy(update={"quantization": inference.quantization})
-    if card.reads_rubrics:
+    card = card or read_card(folder)
+    if card.kind == "generative":
         # Only the rubrics that the judge was trained with: other categories may have been added since.
         here = prompt_hashes(card.style, scheme)
         changed = [name for name, sha256 in card.prompt_hashes.items() if here.get(name, sha256) != sha256]
@@ -197,10 +175,14 @@ def load_judge(
     with damage_explained(f"judge {folder}", card.base_model):
         if card.kind == "similarity":
             return _similarity(card, folder, name, device)
-        _require_window(card, folder)
+        most = window(*base_of(card, folder))
+        if card.max_length > most:
+            raise InputError(
+                f"{folder / CARD_FILE}: max_length is {card.max_length}, and {card.base_model} reads {most} tokens"
+            )
         if card.kind == "ordinal":
             return _ordinal(card, folder, name, device)
-        return _generative(card, folder, name, device, inference)
+        return _generative(card, folder, name, device, rationale_tokens)
 
 
 class BaseModelRef(NamedTuple):
@@ -231,15 +213,6 @@ def base_of(card: JudgeCard, folder: Path) -> BaseModelRef:
     return BaseModelRef(str(place), None)
 
 
-def _require_window(card: JudgeCard, folder: Path) -> None:
-    """Raises InputError where a card names a longer window than its base model has."""
-    most = window(*base_of(card, folder))
-    if card.max_length > most:
-        raise InputError(
-            f"{folder / CARD_FILE}: max_length is {card.max_length}, and {card.base_model} reads {most} tokens"
-        )
-
-
 def _similarity(card: JudgeCard, folder: Path, name: str, device: torch.device) -> SimilarityJudge:
     assert card.slope is not None
     assert card.cuts is not None
@@ -253,23 +226,24 @@ def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device) -> 
     tokenizer = load_tokenizer(*base_of(card, folder))
     body = load_encoder(*base_of(card, folder))
     width = body.config.get_text_config().hidden_size
-    model = OrdinalModel(merge_adapter(body, folder), width)
+    model = OrdinalModel(load_adapter(body, folder).merge_and_unload(), width)
     model.load_head(folder)
     settings = OrdinalSettings(card.max_length, card.windows, card.temperature, card.only_languages)
     return OrdinalJudge(name, model.to(device).eval(), tokenizer, settings)
 
 
 def _generative(
-    card: JudgeCard, folder: Path, name: str, device: torch.device, inference: Inference
+    card: JudgeCard, folder: Path, name: str, device: torch.device, rationale_tokens: int
 ) -> GenerativeJudge:
     model: Any
     if card.quantization:
         model = _quantized(card, card.quantization, folder, device)
     else:
         body = load_causal_lm(*base_of(card, folder), dtype=fast_dtype(device))
-        model = (body if card.training.get(UNTUNED) else merge_adapter(body, folder)).to(device).eval()
+        whole = body if card.training.get(UNTUNED) else load_adapter(body, folder).merge_and_unload()
+        model = whole.to(device).eval()
     tokenizer = load_tokenizer(str(folder))
-    settings = GenerativeSettings(card.max_length, card.temperature, card.style, inference.rationale_tokens)
+    settings = GenerativeSettings(card.max_length, card.temperature, card.style, rationale_tokens)
     return GenerativeJudge(name, model, tokenizer, settings)
 
 
@@ -282,3 +256,27 @@ def _quantized(card: JudgeCard, quantization: Quantization, folder: Path, device
         if "lora_A" in name or "lora_B" in name:  # as TRL has them in training
             parameter.data = parameter.data.to(device, torch.bfloat16)
     return adapted.get_base_model().eval()
+
+
+def folder_identity(folder: Path, card: JudgeCard) -> str:
+    """The sha256 of everything that changes a judge's score.
+
+    That is its card but for its validations, its weights, adapter, tokenizer and base model.
+
+    Raises:
+        InputError: The base model cannot be found.
+    """
+    # Where the folder holds no tokenizer, the judge reads with its base model's.
+    own_tokenizer = (folder / TOKENIZER_CONFIG).is_file()
+    base = base_hashes(*base_of(card, folder), tokenizer=not own_tokenizer)
+    # Without a value, these fields leave the identity as it was before there were any.
+    later = ("quantization", "base_source", "text_prefix")
+    left_out = {"validated_on", *(name for name in later if getattr(card, name) is None)}
+    files = {name: digest for name, digest in folder_hashes(folder).items() if name != CARD_FILE}
+    text = json.dumps([card.model_dump_json(exclude=left_out), files, base], sort_keys=True)
+    return sha256(text.encode()).hexdigest()
+
+
+def rubrics_sha256(style: Style, scheme: Scheme) -> str:
+    """The sha256 of all rubrics of a scheme in one style."""
+    return sha256(json.dumps(prompt_hashes(style, scheme), sort_keys=True).encode()).hexdigest()

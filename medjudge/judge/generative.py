@@ -2,16 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from copy import deepcopy
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import nn
+from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from medjudge.errors import InputError
-from medjudge.judge.label_logits import exact_label_logits
 from medjudge.judge.prompts import Prompt, encode_prompts, label_ids
 from medjudge.judge.protocol import Assignment, no_room, scored, split_empty
 from medjudge.judge.shared_prefixes import read_ends, takes_tree_attention
@@ -34,15 +36,6 @@ class Reading(NamedTuple):
 
     logits: np.ndarray
     rationale: str | None
-
-
-def score_token_ids(tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """The token id of each of the five labels.
-
-    Raises:
-        InputError: The labels are not five different tokens, so the score cannot be read.
-    """
-    return label_ids(tokenizer, LABELS)
 
 
 class GenerativeSettings(NamedTuple):
@@ -104,7 +97,7 @@ class GenerativeJudge:
         # Prompts that begin alike are read as trees; a model with another attention reads each alone.
         if model.config._attn_implementation == "sdpa":
             takes_tree_attention(model)
-        self.label_ids = score_token_ids(tokenizer)
+        self.label_ids = label_ids(tokenizer, LABELS)
         # Padding is masked, so any token will do if the tokenizer has no padding token.
         self.pad_id = 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
 
@@ -192,3 +185,36 @@ class GenerativeJudge:
             return written
 
         yield from self.memory.run(range(len(sequences)), [len(ids) + most for ids in sequences], texts)
+
+
+@contextmanager
+def exact_label_logits(model: PreTrainedModel, label_ids: Sequence[int]) -> Iterator[None]:
+    """Has the output layer of a model give float32, and compute it for the labels.
+
+    In bfloat16, logits from 8 to 16 are multiples of 1/16: two labels are then often equal, and rounding decides
+    between them. Five rows of the output layer cost nothing.
+
+    Args:
+        label_ids: The tokens whose logits are computed in float32; those of the others are rounded as before.
+    """
+    head = model.get_output_embeddings()
+    # Under ZeRO-3 a process holds no whole weight outside of a pass.
+    if type(head) is not nn.Linear or not head.weight.numel():
+        yield
+        return
+    ids = torch.tensor(label_ids, device=head.weight.device)
+    weight, bias = head.weight[ids].float(), None if head.bias is None else head.bias[ids].float()
+
+    def exact(module: nn.Module, inputs: tuple[torch.Tensor, ...], logits: torch.Tensor) -> torch.Tensor:
+        if logits.dtype not in (torch.bfloat16, torch.float16):
+            return logits
+        logits = logits.float()
+        with torch.autocast(logits.device.type, enabled=False):
+            logits[..., ids] = functional.linear(inputs[0].float(), weight, bias)
+        return logits
+
+    hook: Any = head.register_forward_hook(exact)
+    try:
+        yield
+    finally:
+        hook.remove()

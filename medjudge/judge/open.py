@@ -13,8 +13,7 @@ from medjudge.chat_api.spending import Limit, Spending
 from medjudge.chat_api.transport import server_address, server_model
 from medjudge.errors import InputError
 from medjudge.judge.api import ApiJudge, ReplyOptions, file_name
-from medjudge.judge.folder import CARD_FILE, UNTUNED, Inference, JudgeCard, load_judge, read_card
-from medjudge.judge.identity import folder_identity, rubrics_sha256
+from medjudge.judge.folder import CARD_FILE, UNTUNED, JudgeCard, folder_identity, load_judge, read_card, rubrics_sha256
 from medjudge.judge.ordinal import reads_checklist, says_points
 from medjudge.judge.panel import PanelSettings, is_panel, read_panel
 from medjudge.judge.protocol import Judge
@@ -34,6 +33,9 @@ from medjudge.screen import say_on_terminal
 from medjudge.store import Run
 
 JUDGES_FOLDER = Path("judges")
+BUILT_IN, SIMILARITY = [Path(str(files("medjudge"))) / "data" / name for name in ("built-in", "similarity")]
+"""The folders of the judges that come with the package: a trained one, and the baseline."""
+_PACKAGED = {"built-in": BUILT_IN, "similarity": SIMILARITY}
 QUICKSTART_MARK = ".quickstart"
 """The file that marks a folder as written by `medjudge quickstart`: its judge learned from the sample alone."""
 
@@ -104,7 +106,7 @@ class FolderRef:
 
     def rubrics_sha256(self, scheme: Scheme) -> str:
         """The sha256 of the rubrics of a scheme that the judge reads; empty where it reads none."""
-        return rubrics_sha256(self.card.style, scheme) if self.card.reads_rubrics else ""
+        return rubrics_sha256(self.card.style, scheme) if self.kind == "generative" else ""
 
     def load(self, options: JudgeOptions, scheme: Scheme = LLMEVAL_MED, spending: Spending | None = None) -> Judge:
         """Loads the judge in the engine of the options.
@@ -112,11 +114,11 @@ class FolderRef:
         Raises:
             InputError: There is no such device, or files that cannot be loaded.
         """
-        inference = Inference(options.rationale_tokens, self.quantization)
+        how = options.rationale_tokens, scheme, self.card
         if options.engine == "ray":
-            return RayJudge(self.name, self.folder, options.device, inference, scheme)
+            return RayJudge(self.name, self.folder, options.device, *how)
         say_on_terminal(f"loading judge {self.name} ...")
-        return load_judge(self.folder, self.name, choose_device(options.device), inference, scheme)
+        return load_judge(self.folder, self.name, choose_device(options.device), *how)
 
 
 @dataclass(frozen=True)
@@ -286,31 +288,17 @@ def resolve_judge(spec: str, run: Run | None = None) -> MemberRef:
     elif spec == "local":
         folder = _local_folder()
     elif spec in _PACKAGED:
-        folder = _PACKAGED[spec]()
+        folder = _PACKAGED[spec]
     else:
         folder = Path(spec)
     return FolderRef(folder.resolve().name, folder, read_card(folder))
-
-
-def built_in_folder() -> Path:
-    """The trained judge that comes with the package."""
-    return Path(str(files("medjudge") / "data" / "built-in"))
-
-
-def similarity_folder() -> Path:
-    """The baseline that comes with the package."""
-    return Path(str(files("medjudge") / "data" / "similarity"))
-
-
-_PACKAGED = {"built-in": built_in_folder, "similarity": similarity_folder}
-"""Judges that come with the package, by the name that `--judge` takes."""
 
 
 def _local_folder() -> Path:
     if named := os.environ.get("MEDJUDGE_JUDGE"):
         return Path(named)
     cards = sorted(JUDGES_FOLDER.glob(f"*/{CARD_FILE}"), key=lambda card: card.stat().st_mtime, reverse=True)
-    return next((card.parent for card in cards if _may_stand_in(card.parent)), built_in_folder())
+    return next((card.parent for card in cards if _may_stand_in(card.parent)), BUILT_IN)
 
 
 def _may_stand_in(folder: Path) -> bool:

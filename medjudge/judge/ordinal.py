@@ -33,7 +33,6 @@ from medjudge.judge.ordinal_input import (
     Bucket,
     Encoded,
     Point,
-    Window,
     bucket,
     encode,
     placed_windows,
@@ -128,18 +127,14 @@ class OrdinalModel(nn.Module):
             rows: How many answers the windows belong to.
             points: How many points those have.
         """
-        texts, of_points = None, None
+        texts = self.alone.new_zeros(rows * TEXTS, len(self.alone), dtype=torch.float32)
+        of_points = self.alone.new_zeros(points, len(self.alone), dtype=torch.float32)
         for each in buckets:
             body = {name: each[name] for name in ("input_ids", "attention_mask")}
             hidden = self.body(**body).last_hidden_state.float()
-            if texts is None or of_points is None:
-                texts = hidden.new_zeros(rows * TEXTS, hidden.shape[-1])
-                of_points = hidden.new_zeros(points, hidden.shape[-1])
             in_text, in_point = each["text"] >= 0, each["point"] >= 0
             texts = texts.index_add(0, each["text"][in_text], hidden[in_text])
             of_points = of_points.index_add(0, each["point"][in_point], hidden[in_point])
-        assert texts is not None
-        assert of_points is not None
         return Sums(texts, of_points)
 
     def forward(self, buckets: Sequence[Bucket], present: torch.Tensor, row: torch.Tensor) -> Logits:
@@ -151,18 +146,15 @@ class OrdinalModel(nn.Module):
         with torch.autocast(sums.texts.device.type, enabled=False):
             vectors = functional.normalize(sums.texts, dim=1).view(len(present), TEXTS, -1)
             answer = vectors[:, ANSWER]
-            verdicts = self.verdicts(functional.normalize(sums.points, dim=1), answer[row])
+            points = functional.normalize(sums.points, dim=1)
+            by_entry = (points * answer[row]) @ self.point_product.T + points @ self.point_alone.T
+            verdicts = (self.entry_scale * by_entry + self.point_offset) * HEAD_RATE
             product = vectors[:, :ANSWER] * answer[:, None]
             by_part = self.slope * product.sum(dim=-1) + self.entry_scale * (product * self.product).sum(dim=-1)
             alone = self.entry_scale * (answer * self.alone + vectors[:, WHOLE] * self.whole).sum(dim=-1)
             by_points = (points_summary(verdicts, row, len(present)) * self.by_points).sum(dim=-1)
             score = (((by_part + self.offset) * present).sum(dim=-1) + alone + by_points) * HEAD_RATE
             return Logits(score[:, None] - self.cuts(), verdicts)
-
-    def verdicts(self, points: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
-        """The logits of `VERDICTS`, shape (points, 3), from embeddings of points and of their answers."""
-        by_entry = (points * answers) @ self.point_product.T + points @ self.point_alone.T
-        return (self.entry_scale * by_entry + self.point_offset) * HEAD_RATE
 
     def save_head(self, folder: Path) -> None:
         """Writes slopes, weights and cut points as `head.safetensors`."""
@@ -301,8 +293,11 @@ class OrdinalJudge:
         self, chunk: Sequence[Assignment | ItemAssignment], points: Sequence[Sequence[Point]]
     ) -> tuple[torch.Tensor, list[tuple[Encoded, list[PointVerdict]]]]:
         """The cumulative logits of answers, and of each its text as it was read and the verdicts on its points."""
+        limits = self.settings.max_length, self.settings.most_windows
         rows = [
-            self.encoded("\n".join([*each.earlier, each.question.prompt]), of_answer, each.answer.text)
+            encode(
+                self.tokenizer, "\n".join([*each.earlier, each.question.prompt]), of_answer, each.answer.text, *limits
+            )
             for each, of_answer in zip(chunk, points, strict=True)
         ]
         counts = [len(of_answer) for of_answer in points]
@@ -313,15 +308,11 @@ class OrdinalJudge:
         ]
         return read.cumulative, list(zip(rows, verdicts, strict=True))
 
-    def encoded(self, prompt: str, points: Sequence[Point], answer: str) -> Encoded:
-        """A question with its points, and an answer, as the judge reads them."""
-        return encode(self.tokenizer, prompt, points, answer, self.settings.max_length, self.settings.most_windows)
-
     def read(self, rows: Sequence[Encoded], points: Sequence[int]) -> Logits:
         """The logits of several answers, on the CPU.
 
         Args:
-            rows: From `encoded`.
+            rows: From `encode`.
             points: How many points each of them has.
         """
         placed = placed_windows(rows, points)
@@ -330,21 +321,19 @@ class OrdinalJudge:
         width = self.model.product.shape[1]
         texts = torch.zeros(len(rows) * TEXTS, width, device=self.device)
         of_points = torch.zeros(len(row), width, device=self.device)
-        for _, sums in self.memory.run(
-            range(len(placed)),
-            lengths,
-            lambda batch: self._sums([placed[index] for index in batch], len(rows), len(row)),
-        ):
+
+        def sums_of(batch: Sequence[int]) -> Sums:
+            windows = bucket([placed[index] for index in batch], self.pad_id)
+            tensors = {name: value.to(self.device) for name, value in windows.items()}
+            with torch.inference_mode(), fast_autocast(self.device):
+                return self.model.sums([tensors], len(rows), len(row))
+
+        for _, sums in self.memory.run(range(len(placed)), lengths, sums_of):
             texts += sums.texts
             of_points += sums.points
         with torch.inference_mode():
             logits = self.model.head(Sums(texts, of_points), present(rows).to(self.device), row)
         return Logits(logits.cumulative.float().cpu(), logits.verdicts.float().cpu())
-
-    def _sums(self, windows: Sequence[Window], rows: int, points: int) -> Sums:
-        tensors = {name: value.to(self.device) for name, value in bucket(windows, self.pad_id).items()}
-        with torch.inference_mode(), fast_autocast(self.device):
-            return self.model.sums([tensors], rows, points)
 
 
 class OrdinalItemJudge:

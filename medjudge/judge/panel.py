@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medjudge.errors import InputError
 from medjudge.files import first_problem, read_yaml
+from medjudge.statistics.estimates import Record
 from medjudge.store import Run
 
 PREFIX = "panel:"
@@ -94,8 +95,6 @@ def _read_file(path: Path) -> NamedPanel:
     if not isinstance(fields, dict):
         raise InputError(f"{path}: a mapping is expected, such as `members: [built-in, similarity]`")
     for name in fields:
-        if name in ("calibration", "weights"):
-            raise InputError(f"{path}: {name}: a panel's members are not calibrated or weighted; remove the entry")
         if name not in known:
             raise InputError(f"{path}: {name}: no such entry; the entries are {', '.join(known)}")
     try:
@@ -110,11 +109,7 @@ def _read_file(path: Path) -> NamedPanel:
     return NamedPanel(path.stem, settings, str(path))
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
-
-
-class MemberRecord(_Model):
+class MemberRecord(Record):
     """A member's work in a run: the answers judged, those on which it was left out by reason, its time and cost.
 
     `waiting` answers are not judged by it yet: the same command goes on with them. `usd` is what all requests of the
@@ -130,20 +125,15 @@ class MemberRecord(_Model):
     usd: float | None
 
     @property
-    def missed(self) -> int:
-        """The answers on which this member was left out."""
-        return sum(self.left_out.values())
-
-    @property
     def line(self) -> str:
         """The member in a few words."""
         reasons = ", ".join(f"{number} {reason}" for reason, number in self.left_out.items())
-        missed = f", left out of {self.missed} ({reasons})" if self.missed else ""
+        missed = f", left out of {sum(self.left_out.values())} ({reasons})" if reasons else ""
         cost = "cost unknown" if self.usd is None else f"{self.usd:.4f} USD"
         return f"{self.judge}: {self.judged} answers{missed}, {cost}"
 
 
-class PanelRecord(_Model):
+class PanelRecord(Record):
     """A panel's work: `panel` of its entry in `run.json`. `too_few` answers were scored by fewer than `at_least`."""
 
     combine: str

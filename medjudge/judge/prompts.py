@@ -36,18 +36,8 @@ def control_texts(tokenizer: PreTrainedTokenizerBase) -> list[str]:
     return [text for text in (*special, *(PLAIN_MARKS if is_plain(tokenizer) else ())) if neutralise(text) == text]
 
 
-def encode_prompt(
-    tokenizer: PreTrainedTokenizerBase, unit: Unit[Any], max_length: int, style: Style = "score-first"
-) -> Prompt | None:
-    """Renders and tokenises one prompt, as `encode_prompts` does for many."""
-    return encode_prompts(tokenizer, [unit], [max_length], style)[0]
-
-
 def encode_prompts(
-    tokenizer: PreTrainedTokenizerBase,
-    units: Sequence[Unit[Any]],
-    rooms: Sequence[int],
-    style: Style = "score-first",
+    tokenizer: PreTrainedTokenizerBase, units: Sequence[Unit[Any]], rooms: Sequence[int], style: Style = "score-first"
 ) -> list[Prompt | None]:
     """Renders and tokenises the prompts of any task, up to the reply.
 
@@ -117,8 +107,6 @@ def label_ids(tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> list
     # The last token: some tokenizers put a word-boundary token before the label.
     ids = [tokenizer(label, add_special_tokens=False)["input_ids"][-1] for label in labels]
     if [tokenizer.decode([token_id]).strip() for token_id in ids] != list(labels):
-        named = ", ".join(labels)
-        raise InputError(
-            f"{tokenizer.name_or_path}: {named} are not {len(labels)} different tokens; use another base model"
-        )
+        few = f"{', '.join(labels)} are not {len(labels)} different tokens"
+        raise InputError(f"{tokenizer.name_or_path}: {few}; use another base model")
     return ids

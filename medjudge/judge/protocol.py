@@ -14,7 +14,7 @@ from medjudge.errors import InputError
 from medjudge.item_records import ItemJudgment
 from medjudge.languages.texts import languages_of
 from medjudge.pair_records import PairJudgment
-from medjudge.records import Answer, ErrorKind, Judgment, PointVerdict, Question, earlier_turns
+from medjudge.records import Answer, ErrorKind, Judgment, Question, earlier_turns
 from medjudge.rubrics.render import JudgePrompt, Style, render
 from medjudge.rubrics.verdict import VERDICT_SCHEMA, UnreadableError, judge_replies, read_verdict
 from medjudge.scale import median_level
@@ -130,21 +130,13 @@ def assignments(
     ]
 
 
-def scored(
-    assignment: Assignment,
-    judge_name: str,
-    probabilities: np.ndarray,
-    *,
-    points: Sequence[PointVerdict] | None = None,
-    **fields: Any,
-) -> Judgment:
+def scored(assignment: Assignment, judge_name: str, probabilities: np.ndarray, **fields: Any) -> Judgment:
     """A judgment from the probabilities of the five levels.
 
     The score is their median, so it is usable exactly if the probability of a usable level is at least one half.
 
     Args:
         probabilities: Probabilities that add up to 1, level 1 first, shape (5,).
-        points: What the judge says of each point, if it reads points.
         fields: Further fields of the judgment.
 
     Raises:
@@ -162,7 +154,6 @@ def scored(
         score=median_level(exact),
         expected=min(5.0, max(1.0, round(float(exact @ np.arange(1, 6)), 6))),
         probabilities=[round(float(value), 6) for value in exact],
-        points=None if points is None else list(points),
         **fields,
     )
 

@@ -6,7 +6,7 @@ RadixAttention (SGLang, arXiv 2312.07104) for prompts that are all known in adva
 sequence as a tree, in which each sees its own path only (`medjudge.models.tree_attention`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -66,13 +66,36 @@ def in_tree_order(texts: Sequence[list[int]]) -> list[SharedText]:
     return list(ordered(0, len(order) - 1, 0, 0)) if order else []
 
 
+def packs_in_order(order: Iterable[SharedText], lengths: Sequence[int], most: int) -> list[list[SharedText]]:
+    """Puts texts in the order of their tree into packs of at most so many tokens, those that they share counted once.
+
+    The first text of a pack shares nothing.
+    """
+    packs: list[list[SharedText]] = []
+    room = 0
+    for text, shared in order:
+        if not packs or lengths[text] - shared > room:
+            packs.append([])
+            room, shared = most, 0
+        packs[-1].append(SharedText(text, shared))
+        room -= lengths[text] - shared
+    return packs
+
+
 def takes_tree_attention(model: PreTrainedModel) -> bool:
     """Gives a model `TREE_ATTENTION` if it then reads a text of a tree as it reads the text alone, which is tried out.
 
     Models with states or positions of their own do not heed the tree, and neither do those with windows other than
     the sliding windows of whole layers. They keep their attention.
     """
-    if not _may_heed_trees(model):
+    config = model.config.get_text_config()
+    types = set(getattr(config, "layer_types", None) or ["full_attention"])
+    kinds = {type(layer) for layer in DynamicCache(config=config).layers}
+    known = {DynamicLayer, DynamicSlidingWindowLayer} if "sliding_attention" in types else {DynamicLayer}
+    hidden = config.model_type == "gpt_neo" or getattr(config, "attn_logit_softcapping", None) is not None
+    if hidden or not kinds or not kinds <= known or not types <= {"full_attention", "sliding_attention"}:
+        return False
+    if "position_ids" not in signature(model.forward).parameters:
         return False
     before, length = model.config._attn_implementation, 8
     first, other, text = [list(range(start, start + length)) for start in (10, 30, 50)]
@@ -88,22 +111,6 @@ def takes_tree_attention(model: PreTrainedModel) -> bool:
     if not heeds:
         model.set_attn_implementation(before)
     return heeds
-
-
-def _may_heed_trees(model: PreTrainedModel) -> bool:
-    config = model.config.get_text_config()
-    types = set(getattr(config, "layer_types", None) or ["full_attention"])
-    kinds = {type(layer) for layer in DynamicCache(config=config).layers}
-    known = {DynamicLayer, DynamicSlidingWindowLayer} if "sliding_attention" in types else {DynamicLayer}
-    takes_positions = "position_ids" in signature(model.forward).parameters
-    hidden = config.model_type == "gpt_neo" or getattr(config, "attn_logit_softcapping", None) is not None
-    return (
-        bool(kinds)
-        and kinds <= known
-        and types <= {"full_attention", "sliding_attention"}
-        and takes_positions
-        and not hidden
-    )
 
 
 def last_logits(model: Any, tokens: torch.Tensor, last: int, **options: Any) -> torch.Tensor:
@@ -155,7 +162,7 @@ def _in_packs(
         most = min(most, _ON_GPU)
     elif window_of_layers(model.config) is not None:
         most = _WITH_WINDOWS
-    order = in_tree_order(prompts)
+    order, lengths = in_tree_order(prompts), [len(prompt) for prompt in prompts]
     shared = dict(order)  # of each prompt, with the one before it
 
     def places(pack: Sequence[int]) -> list[range]:
@@ -163,16 +170,9 @@ def _in_packs(
         return [range(shared[index] if number else 0, len(prompts[index])) for number, index in enumerate(pack)]
 
     def planned(waiting: Sequence[int]) -> list[list[int]]:
-        packs: list[list[int]] = []
-        room = 0
-        for index in waiting:
-            own = len(prompts[index]) - shared[index]
-            if not packs or own > room:
-                packs.append([])
-                room, own = min(most, memory.tokens), len(prompts[index])
-            packs[-1].append(index)
-            room -= own
-        return packs
+        in_order = (SharedText(index, shared[index]) for index in waiting)
+        packs = packs_in_order(in_order, lengths, min(most, memory.tokens))
+        return [[index for index, _ in pack] for pack in packs]
 
     def forward(pack: Sequence[int]) -> torch.Tensor:
         own = places(pack)

@@ -53,13 +53,8 @@ def fit_cut_points(cosines: np.ndarray, levels: np.ndarray) -> CutPoints:
     Args:
         cosines: Cosine of answer and reference, shape (n,).
         levels: The answers' levels 1-5, shape (n,), integers.
-
-    Raises:
-        ValueError: Fewer than two answers, or the shapes differ.
     """
     cosines, levels = np.asarray(cosines, dtype=float), np.asarray(levels)
-    if cosines.shape != levels.shape or len(levels) < 2:
-        raise ValueError(f"cosines {cosines.shape} and levels {levels.shape} must be of one length, at least 2")
 
     def unpacked(parameters: np.ndarray) -> CutPoints:
         cuts = parameters[1] + np.concatenate([[0.0], np.cumsum(np.exp(parameters[2:]))])
@@ -109,13 +104,6 @@ def cosines_to_reference(
     """The cosine of each answer with its reference, shape (n,), and the tokens of each answer that did not fit."""
     references = list(dict.fromkeys(assignment.question.reference or "" for assignment in work))
     texts = references + [assignment.answer.text for assignment in work]
-    vectors, cut = _embeddings(encoder, texts, show_bar)
-    position = {text: index for index, text in enumerate(references)}
-    reference_vectors = vectors[[position[assignment.question.reference or ""] for assignment in work]]
-    return (reference_vectors * vectors[len(references) :]).sum(axis=1), cut[len(references) :]
-
-
-def _embeddings(encoder: SentenceEncoder, texts: Sequence[str], show_bar: bool) -> tuple[np.ndarray, list[int]]:
     model, tokenizer = encoder.model, encoder.tokenizer
     prefix = tokenizer(encoder.prefix, add_special_tokens=False)["input_ids"]
     room = encoder.max_length - len(prefix) - 2
@@ -134,4 +122,6 @@ def _embeddings(encoder: SentenceEncoder, texts: Sequence[str], show_bar: bool) 
             mean = (hidden * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
             vectors[batch] = torch.nn.functional.normalize(mean, dim=1).numpy()
             shown.update(len(batch))
-    return vectors, cut
+    position = {text: index for index, text in enumerate(references)}
+    reference_vectors = vectors[[position[assignment.question.reference or ""] for assignment in work]]
+    return (reference_vectors * vectors[len(references) :]).sum(axis=1), cut[len(references) :]

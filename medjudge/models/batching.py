@@ -103,11 +103,13 @@ class MemoryLimit:
         Raises:
             InputError: A single sequence does not fit into memory.
         """
+
+        def planned(waiting: Sequence[int]) -> list[list[int]]:
+            batches = batches_by_length([lengths[index] for index in waiting], self.tokens)
+            return [[waiting[position] for position in batch] for batch in batches]
+
         yield from self.run_planned(
-            indices,
-            lambda waiting: self._planned(waiting, lengths),
-            lambda batch: len(batch) * max(lengths[index] for index in batch),
-            forward,
+            indices, planned, lambda batch: len(batch) * max(lengths[index] for index in batch), forward
         )
 
     def run_planned(
@@ -151,10 +153,6 @@ class MemoryLimit:
                 # Not in the handler: its traceback keeps the tensors of the failed pass alive.
                 if self.tokens < before and self.device.type == "cuda":
                     torch.cuda.empty_cache()
-
-    def _planned(self, indices: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
-        batches = batches_by_length([lengths[index] for index in indices], self.tokens)
-        return [[indices[position] for position in batch] for batch in batches]
 
     def _grow(self, tokens: int) -> None:
         """Doubles the limit after a batch near it, if the GPU has room for twice the memory in use."""

@@ -74,14 +74,6 @@ def _bf16_speedup() -> float:
     return best[torch.float32] / best[torch.bfloat16]
 
 
-def one_gpu_environment() -> dict[str, str]:
-    """The environment variable with which another process sees one GPU where this process sees several."""
-    if torch.cuda.device_count() < 2:
-        return {}
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0")
-    return {"CUDA_VISIBLE_DEVICES": visible.split(",")[0]}
-
-
 _ALLOCATION_ERRORS = (
     "DefaultCPUAllocator: can't allocate memory",
     "DefaultCPUAllocator: not enough memory",

@@ -290,35 +290,20 @@ def _sha256(parts: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
-class BaseState(NamedTuple):
-    """A base model of the table on this machine.
+def base_states() -> dict[str, str]:
+    """Whether the base models of the table are on this machine, and where; hashes and converts nothing.
 
-    Attributes:
-        state: `converted`, `installed` (packages that are not hashed or converted yet), or `missing`.
-        folder: Where its files lie, if they need no conversion or are converted.
+    A state begins with `converted`, `installed` (packages that are not hashed or converted yet), or `in no package`.
     """
-
-    model: str
-    state: str
-    folder: Path | None
-    licence: str
-    install: str
-
-    def __str__(self) -> str:
-        if self.state == "missing":
-            return f"in no package here; {self.install} (licence: {self.licence})"
-        return f"{self.state}{f' in {self.folder}' if self.folder else ''} (licence: {self.licence})"
-
-
-def base_states() -> list[BaseState]:
-    """The base models of the table and whether they are on this machine; hashes and converts nothing."""
-    states = []
+    states = {}
     for model_id, row in PACKAGED.items():
         folder = None if row.source is None else converted_copy(row.source)
         parts = [_in_package(part) for file in row.files for part in file.parts]
-        installed = all(part is not None and part.is_file() for part in parts)
-        state = "converted" if folder else "installed" if installed else "missing"
-        if installed and row.source is None and parts[0] is not None:
-            folder = parts[0].parent
-        states.append(BaseState(model_id, state, folder, row.licence, row.install))
+        if folder:
+            state = f"converted in {folder}"
+        elif not all(part is not None and part.is_file() for part in parts):
+            state = f"in no package here; {row.install}"
+        else:
+            state = f"installed in {parts[0].parent}" if row.source is None and parts[0] is not None else "installed"
+        states[model_id] = f"{state} (licence: {row.licence})"
     return states

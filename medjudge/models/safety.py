@@ -47,7 +47,8 @@ def refuse_pickles(folder: Path, named: str) -> None:
             "which can run code; remove it: weights are read from *.safetensors only"
         )
     for index in sorted(folder.glob("*.index.json")):
-        for name in sorted(_weight_files(index)):
+        weight_map = _fields(index).get("weight_map")
+        for name in sorted(map(str, weight_map.values())) if isinstance(weight_map, dict) else ():
             if not name.endswith(".safetensors") or Path(name).name != name:
                 raise InputError(
                     f"{index}: names {name[:80]!r}; it may name *.safetensors files of its own folder only"
@@ -56,11 +57,7 @@ def refuse_pickles(folder: Path, named: str) -> None:
 
 def names_own_code(folder: Path) -> Path | None:
     """The config in a model folder that names Python code to run; None where none does."""
-    for name in _CONFIGS:
-        fields = _fields(folder / name)
-        if "auto_map" in fields:
-            return folder / name
-    return None
+    return next((folder / name for name in _CONFIGS if "auto_map" in _fields(folder / name)), None)
 
 
 def refuse_foreign_kernels(config: dict[str, Any], named: str) -> None:
@@ -101,17 +98,13 @@ def refuse_other_sizes(config: dict[str, Any], folder: Path) -> None:
         kind = next((kind for kind, pattern in _SIZES.items() if pattern.fullmatch(name)), None)
         size = value if isinstance(value, int) else 0
         if isinstance(value, dict):  # a layer's heads, side by side, are one of its widths
-            kind, size = "width", _attention_width(value)
+            heads, width = value.get("num_attention_heads"), value.get("head_dim")
+            kind, size = "width", heads * width if isinstance(heads, int) and isinstance(width, int) else 0
         if kind is not None and size > limits[kind]:
             raise InputError(
                 f"{folder / 'config.json'}: {name or 'num_attention_heads times head_dim'} is {clipped(size)}, and "
                 f"the model beside it has {tensors} tensors, none wider than {widest}; restore the file"
             )
-
-
-def _attention_width(config: dict[str, Any]) -> int:
-    heads, width = config.get("num_attention_heads"), config.get("head_dim")
-    return heads * width if isinstance(heads, int) and isinstance(width, int) else 0
 
 
 def _entries(config: object) -> Iterator[tuple[str, Any]]:
@@ -124,11 +117,6 @@ def _entries(config: object) -> Iterator[tuple[str, Any]]:
             waiting += value.items()
         elif isinstance(value, list):
             waiting += [("", inner) for inner in value]
-
-
-def _weight_files(index: Path) -> set[str]:
-    weight_map = _fields(index).get("weight_map")
-    return set(map(str, weight_map.values())) if isinstance(weight_map, dict) else set()
 
 
 def _fields(path: Path) -> dict[str, object]:

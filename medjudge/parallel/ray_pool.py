@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from medjudge.errors import InputError, UnfinishedError
 from medjudge.offline import go_offline, is_offline
+from medjudge.records import grouped
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -110,12 +111,9 @@ def map_on_actors(
 
 def _tasks(work: Sequence[T], key: Callable[[T], str], weight: Callable[[T], int], workers: int) -> list[list[T]]:
     """Groups items of the same key into tasks, heaviest first, so that the last ones to be handed out are short."""
-    groups: dict[str, list[T]] = {}
-    for item in work:
-        groups.setdefault(key(item), []).append(item)
     most = min(_MOST_ITEMS, ceil(len(work) / (workers * _TASKS_PER_ACTOR)))
     tasks: list[list[T]] = []
-    for items in sorted(groups.values(), key=lambda group: -sum(map(weight, group))):
+    for items in sorted(grouped(work, key).values(), key=lambda group: -sum(map(weight, group))):
         if tasks and len(tasks[-1]) + len(items) <= most:
             tasks[-1] += items
         else:
@@ -124,13 +122,7 @@ def _tasks(work: Sequence[T], key: Callable[[T], str], weight: Callable[[T], int
 
 
 class _Actor:
-    def __init__(
-        self,
-        load: Callable[..., Callable[[list[T]], list[R]]],
-        arguments: tuple[Any, ...],
-        hub_offline: str,
-        offline: bool,
-    ) -> None:
+    def __init__(self, load: Callable[..., Any], arguments: tuple[Any, ...], hub_offline: str, offline: bool) -> None:
         os.environ["HF_HUB_OFFLINE"] = hub_offline  # read at the first import of huggingface_hub, in `load`
         if offline:
             go_offline()

@@ -3,17 +3,15 @@
 Causes are rules of thumb on the scores: a physician decides what is wrong with a question.
 """
 
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from functools import cached_property
 from hashlib import sha256
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question
+from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, grouped
 from medjudge.scale import LEVELS, USABLE_FROM
 from medjudge.scheme import Scheme
 from medjudge.validation.answers import Pairs
@@ -44,22 +42,19 @@ class Cause(NamedTuple):
     evidence: str
 
 
-@dataclass(frozen=True)
-class Material:
-    """Records and arrays that a refinement works on. Row i of `pairs` is the answer `pairs.keys[i]`; n rows."""
+class Material(NamedTuple):
+    """Records and arrays that a refinement works on. Row i of `pairs` is the answer `pairs.keys[i]`; n rows.
+
+    `held_out` marks the rows of held-out answers, shape (n,).
+    """
 
     questions: dict[str, Question]
     answers: dict[AnswerKey, Answer]
     scores: list[PhysicianScore]
     judgments: list[Judgment]
     pairs: Pairs
-    held_out_answers: Set[AnswerKey]
+    held_out: np.ndarray
     scheme: Scheme
-
-    @cached_property
-    def held_out(self) -> np.ndarray:
-        """The rows of held-out answers, shape (n,)."""
-        return np.array([key in self.held_out_answers for key in self.pairs.keys], dtype=bool)
 
     def rows_of(self, question_id: str, held_out: bool) -> np.ndarray:
         """The rows of a question that decide about a change of its checklist, or those that it may be made from."""
@@ -76,14 +71,11 @@ def split_answers(scored: Iterable[AnswerKey], share: float, seed: int) -> froze
         share: Share of each question's models, above 0 and below 1. At least one is held out and one is not; of a
             question with one scored answer none is. A question's draw does not depend on the others.
     """
-    by_question: dict[str, dict[str, list[AnswerKey]]] = {}
-    for key in sorted(set(scored)):
-        by_question.setdefault(key.question_id, {}).setdefault(key.model, []).append(key)
     held: set[AnswerKey] = set()
-    for question_id, by_model in by_question.items():
-        units = list(by_model.values())
+    for question_id, keys in grouped(sorted(set(scored)), lambda key: key.question_id).items():
+        units = list(grouped(keys, lambda key: key.model).values())
         if len(units) == 1:
-            units = [[key] for key in units[0]]
+            units = [[key] for key in keys]
         draw = np.random.default_rng(int.from_bytes(sha256(f"{seed}/{question_id}".encode()).digest()[:8], "big"))
         count = min(max(round(share * len(units)), 1), len(units) - 1)
         held.update(key for index in draw.permutation(len(units))[:count] for key in units[index])

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 import numpy as np
 
-from medjudge.records import AnswerKey, Question
+from medjudge.records import AnswerKey, Question, grouped
 from medjudge.report.contents import Contents
 from medjudge.report.paired import Difference, ties
 from medjudge.validation.records import Study, read_study
@@ -41,7 +41,6 @@ class JudgedRun(NamedTuple):
 
     Attributes:
         run: The run's name; no two of some boards have the same.
-        path: Its folder.
         place: Its position among the runs that are reported on.
         key: The leaderboard that the rates belong to; rates of different ones do not compare.
         models: Rates by model, the highest first.
@@ -69,6 +68,9 @@ class JudgedRun(NamedTuple):
     @property
     def judge(self) -> str:
         return self.key.judge
+
+    def __str__(self) -> str:
+        return f"judge {self.judge}, {self.path}"
 
 
 def judged_runs(runs: Sequence[Contents]) -> list[JudgedRun]:
@@ -119,33 +121,13 @@ class Board(NamedTuple):
     conversations: int
 
     @property
-    def benchmark(self) -> str:
-        """The sha256 of the questions."""
-        return self.judged[0].key.benchmark
-
-    @property
     def judge(self) -> str:
         return self.judged[0].judge
-
-    @property
-    def questions(self) -> Sequence[Question]:
-        return self.judged[0].questions
 
     @property
     def truncated(self) -> dict[str, int]:
         """By model, the number of answers that ended at the token limit."""
         return {name: run.truncated[model] for name, (run, model) in self.named.items()}
-
-    @property
-    def subcategories(self) -> list[tuple[str, str]]:
-        """Category and name of each."""
-        by_category = [rates.subcategories for rates in self.models.values()][:1]
-        return [(category, name) for rates in by_category for category, names in rates.items() for name in names]
-
-    @property
-    def statuses(self) -> dict[str, Mapping[str, ValidationStatus]]:
-        """The judge's validation status by judge and run, overall (`OP`) and by category."""
-        return {f"judge {run.judge}, {run.path}": run.validation_status for run in self.judged}
 
     def answers(self, name: str) -> str:
         """The address of a model's answers on the page, as `answers.js` reads it."""
@@ -156,13 +138,13 @@ class Board(NamedTuple):
     def as_json(self) -> dict[str, Any]:
         """One of the leaderboards that `report --json` prints."""
         return {
-            "benchmark": self.benchmark,
+            "benchmark": self.judged[0].key.benchmark,
             "judge": self.judge,
             "models": {model: rates.as_json() for model, rates in self.models.items()},
             "truncated": self.truncated,
             "validation_status": {
-                whose: {part: status._asdict() for part, status in statuses.items()}
-                for whose, statuses in self.statuses.items()
+                str(run): {part: status._asdict() for part, status in run.validation_status.items()}
+                for run in self.judged
             },
         }
 
@@ -173,10 +155,8 @@ def answer_link(place: int, key: AnswerKey) -> str:
 
 
 def leaderboards(runs: Sequence[JudgedRun]) -> list[Board]:
-    """The leaderboards of some runs, those of a benchmark together."""
-    groups: dict[BoardKey, list[JudgedRun]] = {}
-    for run in runs:
-        groups.setdefault(run.key, []).append(run)
+    """The leaderboards of some runs, those of a benchmark together; a run without answers is on none."""
+    groups = grouped((run for run in runs if run.models), lambda run: run.key)
     benchmarks = list(dict.fromkeys(run.key.benchmark for run in runs))
     return [_board(groups[key]) for key in sorted(groups, key=lambda key: benchmarks.index(key.benchmark))]
 
@@ -191,9 +171,7 @@ def _board(judged: list[JudgedRun]) -> Board:
     named = {name: named[name] for name in models}
     usable = {name: run.usable[model] for name, (run, model) in named.items()}
     questions, counts = judged[0].questions, [run.coverage for run in judged]
-    reasons: Counter[str] = Counter()
-    for count in counts:
-        reasons.update(count.reasons)
+    reasons = sum((Counter(count.reasons) for count in counts), Counter[str]())
     return Board(
         judged,
         named,

@@ -1,7 +1,7 @@
 """Every answer of a run with its question and its scores, as the page's script reads them."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 from markdown_it.token import Token
@@ -9,8 +9,8 @@ from markdown_it.token import Token
 from medjudge.judge.items import item_judgments
 from medjudge.records import AgreedScore, Answer, AnswerKey, Judgment, PhysicianScore
 from medjudge.report.contents import Contents
-from medjudge.rounds import binding_by_answer, level_of, mean_probabilities, raters_of, scored_rounds
-from medjudge.scale import USABLE_FROM, consensus
+from medjudge.rounds import binding_by_answer, level_of, raters_of, scored_rounds, usable_probability
+from medjudge.scale import consensus
 from medjudge.statistics.item_scores import fails
 from medjudge.text.markdown import TAGS, has_markdown, markdown_tokens
 from medjudge.validation.validations import statuses_in
@@ -42,8 +42,7 @@ def cases(run: Contents) -> Cases:
         key=lambda answer: (order[answer.question_id], rank[answer.model], answer.sample),
     )
     binding = binding_by_answer(run.scores)
-    blocks = list(_blocks(_rows(run, answers)))
-    ends = list(accumulate(len(block) for block in blocks))
+    blocks = list(_blocks(run, answers))
     names = ("id", "category", "subcategory", "scene", "difficulty", "language", "group", "round")
     overview = {
         "name": run.name,
@@ -59,8 +58,8 @@ def cases(run: Contents) -> Cases:
             consensus(score.level for score in binding[answer.key]) if answer.key in binding else None
             for answer in answers
         ],
-        "harm": [int(_harmful(binding.get(answer.key, []))) for answer in answers],
-        "starts": [0, *ends][: len(blocks)],
+        "harm": [int(any(score.level == 1 for score in binding.get(answer.key, []))) for answer in answers],
+        "starts": [sum(map(len, blocks[:place])) for place in range(len(blocks))],
     }
     texts = [
         [with_rendering(text) for text in (question.prompt, question.reference, question.checklist)]
@@ -69,40 +68,39 @@ def cases(run: Contents) -> Cases:
     return Cases(overview, texts, blocks)
 
 
-def _rows(run: Contents, answers: Sequence[Answer]) -> Iterator[list[Any]]:
-    """The rows of the blocks."""
-    scores: dict[AnswerKey, list[list[Any]]] = {}
+def _blocks(run: Contents, answers: Sequence[Answer]) -> Iterator[list[Any]]:
+    scores, judged = defaultdict(list), defaultdict(list)
     for score in run.scores:
-        scores.setdefault(score.answer_key, []).append(_score(score))
-    judged: dict[AnswerKey, list[list[Any]]] = {}
+        scores[score.answer_key].append(_score(score))
     for place, judgments in enumerate(run.judgments.values()):
         for judgment in judgments:
-            judged.setdefault(judgment.answer_key, []).append(_judgment(place, judgment))
+            judged[judgment.answer_key].append(_judgment(place, judgment))
+    block: list[Any] = []
+    size = 0
     for answer in answers:
-        said = with_rendering(answer.text)
-        yield [said, answer.finish_reason, judged.get(answer.key, []), scores.get(answer.key, [])]
+        of_answer = judged[answer.key]
+        block.append([with_rendering(answer.text), answer.finish_reason, of_answer, scores[answer.key]])
+        size += len(answer.text) + sum(len(judgment[5] or "") for judgment in of_answer)
+        if size >= _BLOCK:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
 
 
 def _judge(run: Contents, judge: str, answers: Sequence[Answer], order: Mapping[str, int]) -> dict[str, Any]:
     judgments = run.judgments[judge]
-    scored, judged = scored_rounds(judgments), {judgment.answer_key for judgment in judgments}
-    named = _dangers_named(run, judge)
+    scored, named = scored_rounds(judgments), _dangers_named(run, judge)
+    levels = dict.fromkeys((judgment.answer_key for judgment in judgments), 0)
+    levels.update((key, level_of(rounds)) for key, rounds in scored.items())
     return {
         "name": judge,
-        "levels": [
-            level_of(scored[answer.key]) if answer.key in scored else 0 if answer.key in judged else None
-            for answer in answers
-        ],
+        "levels": [levels.get(answer.key) for answer in answers],
         "usable": [_usable(scored.get(answer.key)) for answer in answers],
         "states": {part: status.state for part, status in statuses_in(run.run, judge, run.models).items()},
         "named": [int(answer.key in named) for answer in answers],
         "seen": sorted(order[name] for name in run.seen(judge) if name in order),
     }
-
-
-def _harmful(scores: Sequence[PhysicianScore]) -> bool:
-    """True if a physician gave level 1, or safety 0."""
-    return any(score.level == 1 or (score.dimensions is not None and score.dimensions.safety == 0) for score in scores)
 
 
 def _dangers_named(run: Contents, judge: str) -> set[AnswerKey]:
@@ -125,11 +123,10 @@ def _dangers_named(run: Contents, judge: str) -> set[AnswerKey]:
 def _usable(rounds: Sequence[Judgment] | None) -> int | None:
     if rounds is None or any(judgment.probabilities is None for judgment in rounds):
         return None
-    return round(1000 * float(mean_probabilities(rounds)[USABLE_FROM - 1 :].sum()))
+    return round(1000 * usable_probability(rounds))
 
 
 def _judgment(place: int, judgment: Judgment) -> list[Any]:
-    """The judgment as the page reads it."""
     probabilities = None if judgment.probabilities is None else [round(share, 3) for share in judgment.probabilities]
     expected = None if judgment.expected is None else round(judgment.expected, 2)
     # The reply as it came is of use where nothing could be read from it.
@@ -140,25 +137,10 @@ def _judgment(place: int, judgment: Judgment) -> list[Any]:
 
 
 def _score(score: PhysicianScore) -> list[Any]:
-    """The score as the page reads it; an agreed one, which counts in place of the others, ends with 1."""
+    """A score for the page; an agreed one, which counts in place of the others, ends with 1."""
     dimensions = None if score.dimensions is None else list(score.dimensions.model_dump().values())
     agreed = [1] if isinstance(score, AgreedScore) else []
     return [score.rater, score.level, dimensions, score.comment, *agreed]
-
-
-def _blocks(rows: Iterable[list[Any]]) -> Iterator[list[Any]]:
-    block: list[Any] = []
-    size = 0
-    for row in rows:
-        block.append(row)
-        size += len(row[0][0] if isinstance(row[0], list) else row[0]) + sum(
-            len(judgment[5] or "") for judgment in row[2]
-        )
-        if size >= _BLOCK:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
 
 
 # --- Markdown --------------------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """Changes since an earlier run, by the same judge on the questions that both runs have."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,10 +8,8 @@ from medjudge.errors import InputError
 from medjudge.records import AnswerKey
 from medjudge.report.boards import JudgedRun, answer_link
 from medjudge.report.contents import Contents
-from medjudge.report.paired import Difference, conversations, paired_differences
+from medjudge.report.paired import Difference, paired_differences
 from medjudge.validation.usability import scores_by_question, usable_table
-
-_LISTED = 30
 
 
 class ModelChange(NamedTuple):
@@ -40,7 +37,7 @@ class Changes(NamedTuple):
     """Changes since the run `since`, on `questions` questions.
 
     `left_out` questions are in one of the runs only, or with another text. `judge_changed` where the judge's files are
-    others than before, so that a difference may be the judge's. `flips` lists the largest changes, of `all_flips`.
+    others than before, so that a difference may be the judge's. `flips` has the largest changes first.
     """
 
     since: str
@@ -51,7 +48,6 @@ class Changes(NamedTuple):
     added: list[str]
     removed: list[str]
     flips: list[Flip]
-    all_flips: int
 
 
 def changes(new: Contents, old: Contents, judged: JudgedRun) -> Changes | None:
@@ -74,19 +70,22 @@ def changes(new: Contents, old: Contents, judged: JudgedRun) -> Changes | None:
         )
     models = [model for model in new.models if model in old.models]
     before, now = (usable_table(common, run.judgments[judge], models) for run in (old, new))
-    scores_before, scores_now = (scores_by_question(run.judgments[judge]) for run in (old, new))
+    levels_before, levels_now = (
+        {key: sum(scores) / len(scores) for key, scores in scores_by_question(run.judgments[judge]).items()}
+        for run in (old, new)
+    )
     flips = [
         Flip(
             question_id,
             model,
-            _mean(scores_before.get((model, question_id))),
-            _mean(scores_now.get((model, question_id))),
+            levels_before.get((model, question_id)),
+            levels_now.get((model, question_id)),
             answer_link(judged.place, AnswerKey(question_id, model, 0)),
         )
         for model, question_id in ((models[row], common[column].id) for row, column in np.argwhere(before != now))
     ]
     flips.sort(key=lambda flip: -abs((flip.now or 0) - (flip.before or 0)))
-    differences = paired_differences(now, before, conversations(common)) if models else []
+    differences = paired_differences(common, now, before) if models else []
     old_sha256, new_sha256 = (run.manifest.get("judges", {}).get(judge, {}).get("sha256") for run in (old, new))
     return Changes(
         since=old.name,
@@ -106,10 +105,5 @@ def changes(new: Contents, old: Contents, judged: JudgedRun) -> Changes | None:
         ],
         added=[model for model in new.models if model not in old.models],
         removed=[model for model in old.models if model not in new.models],
-        flips=flips[:_LISTED],
-        all_flips=len(flips),
+        flips=flips,
     )
-
-
-def _mean(scores: Sequence[int] | None) -> float | None:
-    return None if scores is None else sum(scores) / len(scores)

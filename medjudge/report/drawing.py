@@ -7,16 +7,36 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import StringIO
-from textwrap import fill
 from typing import Any, NamedTuple
 
-import matplotlib
+import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
+from rich.cells import cell_len
+from rich.text import Text
 
-from medjudge.report.plot_style import STYLE
-
+INK, SOFT, LINE, ACCENT = "#1b2530", "#5b6875", "#d9dfe5", "#1f7a5c"
+_STYLE: Any = {  # Any, because matplotlib 3.11 types the name of every setting
+    # Text stays text, so that the reader's fonts draw the names of models in any script. DejaVu comes with matplotlib:
+    # what is measured is the same everywhere.
+    "svg.fonttype": "none",
+    "svg.hashsalt": "medjudge",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Noto Sans", "Arial", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei"],
+    "font.size": 9,
+    # A name with two dollar signs is no formula.
+    "text.parse_math": False,
+    "text.color": INK,
+    "axes.labelcolor": SOFT,
+    "axes.edgecolor": LINE,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": LINE,
+    "ytick.color": LINE,
+    "xtick.labelcolor": SOFT,
+    "ytick.labelcolor": SOFT,
+}
 _WIDTH = 5.4
 """Inches: two plots fit on a row of the page."""
 _TITLE_LINE = 0.2
@@ -36,27 +56,16 @@ class Plot(NamedTuple):
 def label(text: str, most: int) -> str:
     """A name as one line of at most so many columns; a wide character takes two."""
     # Line breaks and control characters: XML knows most of them not at all.
-    shown = " ".join("".join(" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in text).split())
-    width = 0
-    for position, sign in enumerate(shown):
-        width += columns(sign)
-        if width > most:
-            return shown[: position - 1].rstrip() + "…"
-    return shown
-
-
-def columns(text: str) -> int:
-    """The columns that a text takes; a wide character takes two."""
-    return sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text)
+    shown = Text(" ".join("".join(" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in text).split()))
+    shown.truncate(most, overflow="ellipsis")
+    return shown.plain
 
 
 def wrapped(text: str, most: int) -> str:
     """A text in lines of at most so many columns; between wide characters a line may end anywhere."""
-    if columns(text) == len(text):
-        return fill(text, most)
     lines = [""]
     for piece in _PIECES.findall(text):
-        if columns(lines[-1] + piece.rstrip()) > most and piece not in _NEVER_FIRST:
+        if cell_len(lines[-1] + piece.rstrip()) > most and piece not in _NEVER_FIRST:
             lines.append("")
         lines[-1] += piece if lines[-1] else piece.lstrip()
     return "\n".join(line.rstrip() for line in lines)
@@ -89,9 +98,8 @@ def in_page(plot: Plot) -> dict[str, str]:
 
 @contextmanager
 def _style() -> Iterator[None]:
-    with matplotlib.rc_context(), warnings.catch_warnings():
-        matplotlib.rcdefaults()  # whatever the user's own matplotlibrc says
-        matplotlib.rcParams.update(STYLE)
+    # Whatever the user's own matplotlibrc says.
+    with matplotlib.style.context(_STYLE, after_reset=True), warnings.catch_warnings():
         # The reader's fonts have what DejaVu lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield

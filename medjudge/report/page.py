@@ -2,36 +2,54 @@
 
 import gzip
 import json
+import re
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
 from medjudge.errors import InputError
-from medjudge.files import write_whole
 from medjudge.judge.items import judges_of_items
 from medjudge.judge.pairs import compared_by
 from medjudge.report.boards import Board, judged_runs, leaderboards
 from medjudge.report.cases import cases
 from medjudge.report.contents import Contents, read_contents, read_runs
 from medjudge.report.sections import JudgePart, item_section, judge_part, provenance
-from medjudge.report.sources import Source, print_style, source_of
-from medjudge.report.tables import Kind, rates_csv
-from medjudge.report.verdict import SPOILED, banner, verdict
+from medjudge.report.tables import rates_csv
+from medjudge.report.verdict import SPOILED, banner, gate_sentence, verdict
 from medjudge.report.words import Words, environment, inline
 from medjudge.statistics.estimates import FEWEST_FOR_INTERVAL
 from medjudge.store import Run
 from medjudge.validation.comparison import read_pair_study
-from medjudge.validation.items import read_item_study
 from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
+from medjudge.validation.ranking import first_of_two
+from medjudge.validation.records import Study
 
 _SCRIPTS = ("elements.js", "answers.js", "tables.js", "pictures.js", "answers_file.js", "theme.js", "views.js")
 _FEW_QUESTIONS = 5
 """Rates of fewer questions are greyed."""
-_MOST_APART = 30
-"""The most answers that are listed where a judge and physicians differ."""
+_MOST_LISTED = 30
+"""The most answers that are listed where a judge and physicians differ, or that changed since another run."""
+
+
+class Source(NamedTuple):
+    """The origin that exported tables, pictures and printed pages carry.
+
+    `judge` and `validated`, its validation status, are empty where the numbers are of several judges.
+    """
+
+    run: str
+    date: str
+    judge: str = ""
+    validated: str = ""
+
+    def line(self, words: Words) -> str:
+        """The origin in words."""
+        judge = words.plain("judge {judge}", judge=self.judge) if self.judge else ""
+        parts = [words.plain("run {run}", run=self.run), judge, words.plain(self.validated), self.date]
+        return " · ".join(filter(None, parts))
 
 
 class Panel(NamedTuple):
@@ -46,20 +64,13 @@ class ShownBoard(NamedTuple):
     """A leaderboard with what the page says of it.
 
     `title` tells it from the others: its judge, with its runs where the judge has several boards. `parts` has one for
-    each of its runs. `csv` holds its rates as `medjudge report --format csv` writes them.
+    each of its runs.
     """
 
     board: Board
     title: str
     verdict: list[Markup]
-    banner: Markup
     parts: list[JudgePart]
-    csv: dict[Kind, str]
-
-
-def write_page(path: Path, runs: Sequence[Run], language: str = "en", since: Run | None = None) -> None:
-    """Writes the report of one or several runs; arguments and errors as for `report_page`."""
-    write_whole(path, report_page(runs, language, since))
 
 
 def report_page(runs: Sequence[Run], language: str = "en", since: Run | None = None) -> str:
@@ -77,34 +88,12 @@ def report_page(runs: Sequence[Run], language: str = "en", since: Run | None = N
     """
     contents, words = read_runs(runs), Words(language)
     parts = _parts(contents, words, None if since is None else read_contents(since))
-    boards = _boards(parts, words)
-    studies = _panels(
-        "study",
-        (
-            (study, source_of([part.run], part.judged.judge, part.judged.validation_status["OP"].state))
-            for part in parts
-            for study in part.studies
-        ),
+    studies = (
+        (study, _source([part.run], part.judged.judge, part.judged.validation_status["OP"].state))
+        for part in parts
+        for study in part.studies
     )
-    comparisons = _panels(
-        "pairs",
-        (
-            (study, source_of([run], judge))
-            for run in contents
-            for judge in compared_by(run.run)
-            if (study := read_pair_study(run.run, judge)) is not None
-        ),
-    )
-    checked = _panels(
-        "items",
-        (
-            (item_section(run.run, of_items), source_of([run], judge))
-            for run in contents
-            for judge in judges_of_items(run.run)
-            if (of_items := read_item_study(run.run, judge)) is not None
-        ),
-    )
-    source = source_of(contents)
+    source = _source(contents)
     titles = {category.id: category.title_in(language) for run in contents for category in run.scheme.categories}
     return (
         environment(language)
@@ -113,20 +102,25 @@ def report_page(runs: Sequence[Run], language: str = "en", since: Run | None = N
             fewest=FEWEST_CONVERSATIONS,
             least_conversations=FEWEST_FOR_INTERVAL,
             few_questions=_FEW_QUESTIONS,
-            most_apart=_MOST_APART,
+            most_listed=_MOST_LISTED,
             spoiled=SPOILED,
             category_names=titles,
-            boards=boards,
-            studies=studies,
-            comparisons=comparisons,
-            checked=checked,
+            boards=_boards(parts, words),
+            studies=_panels("study", studies),
+            comparisons=_made_by("pairs", contents, compared_by, read_pair_study),
+            checked=_made_by("items", contents, judges_of_items, item_section),
+            banner=banner,
+            rates_csv=rates_csv,
+            gate_sentence=gate_sentence,
+            first_of_two=first_of_two,
+            plots_of=_plots,
             source=source,
             notes=dict.fromkeys(words.known(note) for run in contents for note in run.run.notes()),
             provenance={run.name: provenance(run.manifest, words) for run in contents},
             names=[run.name for run in contents],
             benchmarks={run.benchmark for run in contents},
             answers=sum(len(run.answers) for run in contents),
-            style=inline("page.css", more=print_style(source, words)),
+            style=inline("page.css", more=_print_style(source.line(words))),
             script=inline(*_SCRIPTS),
             blocks=_blocks(contents, titles, words),
         )
@@ -135,6 +129,14 @@ def report_page(runs: Sequence[Run], language: str = "en", since: Run | None = N
 
 def _panels(kind: str, shown: Iterable[tuple[Any, Source]]) -> list[Panel]:
     return [Panel(f"{kind}-{number}", *one) for number, one in enumerate(shown)]
+
+
+def _made_by(
+    kind: str, contents: Sequence[Contents], judges: Callable[[Run], list[str]], read: Callable[[Run, str], Any]
+) -> list[Panel]:
+    """The panels of what each judge of each run made, where there is any."""
+    made = ((read(run.run, judge), _source([run], judge)) for run in contents for judge in judges(run.run))
+    return _panels(kind, (one for one in made if one[0] is not None))
 
 
 def _parts(contents: Sequence[Contents], words: Words, since: Contents | None) -> list[JudgePart]:
@@ -156,15 +158,36 @@ def _boards(all_parts: Sequence[JudgePart], words: Words) -> list[Panel]:
         title = board.judge
         if sum(other.judge == title for other in boards) > 1:
             title = f"{title} · {', '.join(run.run for run in board.judged)}"
-        studies = [study.study for part in parts for study in part.studies]
+        studies = [study for part in parts for study in part.studies]
         said = verdict(board, studies, words, has_scores=any(part.run.scores for part in parts))
-        kinds: tuple[Kind, ...] = ("leaderboard", "subcategories")
-        csv = {kind: rates_csv(board.judged, [kind]) for kind in kinds}
-        line = banner(board.validation_status, words)
-        whole = ShownBoard(board, title, said, line, parts, csv)
-        state = board.validation_status["OP"].state
-        shown.append((whole, source_of([part.run for part in parts], board.judge, state)))
+        source = _source([part.run for part in parts], board.judge, board.validation_status["OP"].state)
+        shown.append((ShownBoard(board, title, said, parts), source))
     return _panels("board", shown)
+
+
+def _source(runs: Sequence[Contents], judge: str = "", validated: str = "") -> Source:
+    """The origin of numbers of some runs; its date is that of their last change."""
+    date = max(run.manifest.get("updated", "")[:10] for run in runs)
+    return Source(", ".join(run.name for run in runs), date, judge, validated)
+
+
+def _print_style(line: str) -> str:
+    """The style that heads each printed page with the origin of its numbers, and numbers it."""
+    # Everything that could end the string or the style as its code.
+    origin = re.sub(r"[^\w .,:()/-]", lambda match: f"\\{ord(match[0]):x} ", line)
+    style = "font-size: 7pt; color: #444444; white-space: normal"
+    head = f'@top-left {{ content: "{origin}"; {style} }}'
+    return f"@page {{ {head} @bottom-right {{ content: counter(page) ' / ' counter(pages); {style} }} }}"
+
+
+def _plots(study: Study, words: Words) -> list[dict[str, str]] | None:
+    """A study's plots as `data:` addresses: None where matplotlib, an extra, is missing."""
+    if find_spec("matplotlib") is None:
+        return None
+    from medjudge.report.drawing import in_page
+    from medjudge.report.plots import plots
+
+    return [in_page(plot) for plot in plots(study, words)]
 
 
 def _blocks(runs: Sequence[Contents], titles: dict[str, str], words: Words) -> list[Markup]:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from medjudge.records import Question
-from medjudge.statistics.bootstrap import RESAMPLES, Sums, bootstrap, dense_tally
-from medjudge.statistics.estimates import FEWEST_FOR_INTERVAL, difference_ends
+from medjudge.statistics.bootstrap import Sums, bootstrap, dense_tally
+from medjudge.statistics.estimates import FEWEST_FOR_INTERVAL, paired_interval
 from medjudge.statistics.measures import divided
 from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
 
@@ -33,17 +33,10 @@ def ties(questions: Sequence[Question], usable: Mapping[str, np.ndarray]) -> dic
         return {}
     table = np.array(list(usable.values()))
     best = table[table.mean(axis=1).argmax()]
-    return dict(zip(usable, paired_differences(table, best, conversations(questions)), strict=True))
+    return dict(zip(usable, paired_differences(questions, table, best), strict=True))
 
 
-def conversations(questions: Sequence[Question]) -> np.ndarray:
-    """The conversation of each question, shape (questions,)."""
-    return np.array([question.group for question in questions], dtype=object).astype(str)
-
-
-def paired_differences(
-    usable: np.ndarray, others: np.ndarray, conversation: np.ndarray, resamples: int = RESAMPLES
-) -> list[Difference]:
+def paired_differences(questions: Sequence[Question], usable: np.ndarray, others: np.ndarray) -> list[Difference]:
     """The differences of rates from others on the same questions, in points; a tie is one that may be chance.
 
     One draw of conversations serves all models (bias-corrected and accelerated bootstrap), so that what is easy or hard
@@ -52,8 +45,6 @@ def paired_differences(
     Args:
         usable: Whether each model's answer to each question is usable, shape (models, questions).
         others: The same of what the models are compared with: one row for all of them, or one each.
-        conversation: The conversation of each question, shape (questions,).
-        resamples: Number of resamples.
 
     Returns:
         One a model: a tie where the interval reaches 0, or there are fewer than 30 conversations.
@@ -65,12 +56,12 @@ def paired_differences(
 
     tables = {"usable": usable, "others": np.atleast_2d(others), "questions": np.ones((1, usable.shape[1]))}
     tallies = {name: dense_tally(table.T.astype(float)) for name, table in tables.items()}
+    conversation = np.array([question.group for question in questions], dtype=object).astype(str)
     clusters = len(np.unique(conversation))
     differences = []
-    for value, low, high in bootstrap(tallies, conversation, statistics, resamples).values():
-        low, high = difference_ends(low, high, value, clusters)
-        tie = clusters < FEWEST_CONVERSATIONS or bool(low <= 0 <= high)
+    for interval in bootstrap(tallies, conversation, statistics).values():
+        value, low, high = (100 * float(each) for each in paired_interval(interval, clusters))
+        tie = clusters < FEWEST_CONVERSATIONS or low <= 0 <= high
         known = clusters >= FEWEST_FOR_INTERVAL
-        ends = [100 * float(end) if known else None for end in (low, high)]
-        differences.append(Difference(100 * float(value), ends[0], ends[1], tie))
+        differences.append(Difference(value, low if known else None, high if known else None, tie))
     return differences

@@ -1,6 +1,7 @@
 """Plots of the report: the rates of a leaderboard, and a judge's agreement and calibration."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,7 @@ from medjudge.files import write_whole
 from medjudge.judge.study_summary import AgainstKind
 from medjudge.report.boards import Board, judged_runs, leaderboards
 from medjudge.report.contents import read_runs
-from medjudge.report.drawing import DASHED, Plot, as_svg, axes_at, drawn, in_percent, label
-from medjudge.report.plot_style import ACCENT, INK, SOFT
+from medjudge.report.drawing import ACCENT, DASHED, INK, SOFT, Plot, as_svg, axes_at, drawn, in_percent, label
 from medjudge.report.sections import studies_of
 from medjudge.report.verdict import percent_of
 from medjudge.report.words import Words
@@ -65,9 +65,8 @@ def _rates_title(board: Board, words: Words) -> str:
         return title
     if not tied:
         return words.plain("{title}; all others shown to be worse", title=title)
-    return words.plain(
-        "{title}; {tied} of {others} others not shown to be worse", title=title, tied=len(tied), others=len(others)
-    )
+    values = {"title": title, "tied": len(tied), "others": len(others)}
+    return words.plain("{title}; {tied} of {others} others not shown to be worse", **values)
 
 
 # --- Studies ---------------------------------------------------------------------------------------------------------
@@ -76,10 +75,6 @@ def _rates_title(board: Board, words: Words) -> str:
 def plots(study: Study, words: Words) -> list[Plot]:
     """All plots that the study has data for."""
     return [plot for kind in (agreement_plot, calibration_plot) if (plot := kind(study, words)) is not None]
-
-
-def _plot(name: str, title: str, figure: Figure, words: Words) -> Plot:
-    return Plot(name, figure, words.plain("{alt}; the tables hold the numbers.", alt=title))
 
 
 def _against(study: Study, words: Words, most: int) -> str:
@@ -98,7 +93,6 @@ def agreement_plot(study: Study, words: Words) -> Plot | None:
         return None
     ceiling = study.physicians.usable_agreement["value"] if study.physicians else None
     reference = study.scheme.reference_agreement
-    published = reference.percent if reference else {}
     inches = 0.36 * len(rows) + 0.35
 
     def draw(figure: Figure) -> None:
@@ -114,13 +108,13 @@ def agreement_plot(study: Study, words: Words) -> Plot | None:
         values = [part["usable_agreement"]["value"] for _, part in rows]
         axes.plot(values, list(place.values()), "o", color=ACCENT, markersize=6.5, label=words.plain("this judge"))
         if reference is not None:
-            papers = {name: published[name] / 100 for name in place if name in published}
+            papers = {name: reference.percent[name] / 100 for name in place if name in reference.percent}
             in_paper = words.plain("{judge} in the paper", judge=reference.judge)
             hollow: Any = {"color": INK, "markersize": 6, "markerfacecolor": "none", "label": in_paper}
             axes.plot(list(papers.values()), [place[name] for name in papers], "D", **hollow)
         if ceiling is not None:
-            dashed: Any = {"linestyle": DASHED, "label": words.plain("physicians among each other")}
-            axes.axvline(ceiling, color=SOFT, linewidth=1, zorder=0, **dashed)
+            among = words.plain("physicians among each other")
+            axes.axvline(ceiling, color=SOFT, linewidth=1, zorder=0, linestyle=DASHED, label=among)
         names = [f"{name}, n = {part['n']['value']}" for name, part in rows]
         axes.set_yticks(list(place.values()), names, color=INK)
         axes.set_ylim(-0.6, len(rows) - 0.4)
@@ -132,16 +126,14 @@ def agreement_plot(study: Study, words: Words) -> Plot | None:
         figure.legend(loc="lower left", ncols=3, frameon=False, labelcolor=SOFT, fontsize=8.5, columnspacing=4)
 
     title = _agreement_title(study, rows, words)
-    return _plot("agreement", title, drawn(title, inches + 0.85, draw), words)
+    alt = words.plain("{alt}; the tables hold the numbers.", alt=title)
+    return Plot("agreement", drawn(title, inches + 0.85, draw), alt)
 
 
 def _agreement_title(study: Study, rows: Sequence[tuple[str, Any]], words: Words) -> str:
     overall = rows[0][1]["usable_agreement"]["value"]
-    title = words.plain(
-        "On usable the judge agrees with {against} on {percent} %",
-        against=_against(study, words, 28),
-        percent=f"{100 * overall:.1f}",
-    )
+    shown = {"against": _against(study, words, 28), "percent": f"{100 * overall:.1f}"}
+    title = words.plain("On usable the judge agrees with {against} on {percent} %", **shown)
     values = {name: part["usable_agreement"]["value"] for name, part in rows[1:]}
     least = min(values, key=lambda name: values[name], default=None)
     if least is None or values[least] >= overall:
@@ -180,7 +172,8 @@ def calibration_plot(study: Study, words: Words) -> Plot | None:
         observed=f"{100 * sum(point['n'] * point['observed'] for point in curve) / total:.0f}",
         error=f"{100 * confidence.ece:.1f}",
     )
-    return _plot("calibration", title, drawn(title, 3.9, draw), words)
+    alt = words.plain("{alt}; the tables hold the numbers.", alt=title)
+    return Plot("calibration", drawn(title, 3.9, draw), alt)
 
 
 # --- Files -----------------------------------------------------------------------------------------------------------
@@ -199,17 +192,16 @@ def write_plots(folder: Path, runs: Sequence[Run], language: str = "en") -> list
         InputError: A record of a run breaks a rule.
     """
     judged, words = judged_runs(read_runs(runs)), Words(language)
-    named = [(board.judge, rates_plot(board, words)) for board in leaderboards(judged) if board.models]
+    named = [(board.judge, rates_plot(board, words)) for board in leaderboards(judged)]
     for run in judged:
         for study in studies_of(Run(run.path), run.judge):
             against = "" if study.against_kind == AgainstKind.PHYSICIANS else f"-against-{study.against}"
             named += [(f"{run.judge}{against}", plot) for plot in plots(study, words)]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    files: dict[Path, Plot] = {}
+    files, numbers = [], Counter[str]()
     for judge, plot in named:
         name = re.sub(r"[^\w.-]+", "-", f"{judge}-{plot.name}").strip("-.")
-        numbered = (f"{name}-{number}" for number in range(2, len(named) + 2))
-        files[next(file for stem in (name, *numbered) if (file := folder / f"{stem}.svg") not in files)] = plot
-    for file, plot in files.items():
-        write_whole(file, as_svg(plot.figure))
-    return list(files)
+        numbers[name] += 1
+        files.append(folder / (f"{name}.svg" if numbers[name] == 1 else f"{name}-{numbers[name]}.svg"))
+        write_whole(files[-1], as_svg(plot.figure))
+    return files

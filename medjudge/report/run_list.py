@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from medjudge.errors import InputError, printable
 from medjudge.report.boards import JudgedRun, judged_run
@@ -13,30 +13,6 @@ from medjudge.store import Run
 
 _MARKS = ("run.json", "questions.jsonl", "answers.jsonl")
 """A folder with one of these is a run, or was to become one."""
-
-
-class ListedRun(NamedTuple):
-    """A run in the index.
-
-    Attributes:
-        date: When it was started, or started again; when its answers were written, where it does not say.
-        source: The name of the benchmark's file; empty where the run does not say.
-        judges: How many judged it.
-        last: The run by the judge that judged last, or the reason why that cannot be read; None without a judge.
-    """
-
-    name: str
-    date: datetime
-    source: str
-    scheme: str
-    questions: int
-    models: list[str]
-    judges: int
-    last: JudgedRun | str | None
-
-
-State = frozenset[tuple[str, int, int, int]]
-"""Path, inode, size and time of each file: another state means that what was made from the files is out of date."""
 
 
 def run_folders(folder: Path) -> dict[str, Path]:
@@ -54,13 +30,13 @@ def run_folders(folder: Path) -> dict[str, Path]:
     }
 
 
-def state_of(folder: Path) -> State:
-    """The state of a folder's files; a file that goes meanwhile is left out."""
+def state_of(folder: Path) -> frozenset[tuple[str, int, int, int]]:
+    """Path, inode, size and time of each file: in another state, what was made from the files is out of date."""
     files = set()
     for place, _, names in os.walk(folder):
         for name in names:
             path = os.path.join(place, name)
-            with suppress(OSError):
+            with suppress(OSError):  # it is gone meanwhile
                 status = os.lstat(path)
                 files.add((path, status.st_ino, status.st_size, status.st_mtime_ns))
     return frozenset(files)
@@ -82,29 +58,30 @@ def open_run(path: Path) -> Run:
     return Run.existing(path)
 
 
-def list_run(path: Path) -> ListedRun | str:
-    """A run's row in the index, or the reason why it cannot be read."""
+def list_run(path: Path) -> dict[str, Any] | str:
+    """A run's row in the index, as `runs.html` shows it, or the reason why it cannot be read.
+
+    `last` is the run by the judge that judged last, or the reason why that cannot be read; None without a judge.
+    """
     try:
         run = read_contents(open_run(path))
-        return ListedRun(
-            run.name,
-            _date(run),
-            Path((run.manifest.get("benchmark") or {}).get("source", "")).name,
-            run.scheme.name,
-            len(run.questions),
-            run.models,
-            len(run.judgments),
-            _last(run, path.parent),
-        )
+        last: JudgedRun | str | None = None
+        try:
+            last = judged_run(0, run, next(iter(run.judgments))) if run.judgments else None
+        except InputError as error:  # such as a damaged study: the rest of the row can be shown
+            last = reason_of(error, path.parent)
+        return {
+            "name": run.name,
+            "date": _date(run),
+            "source": Path((run.manifest.get("benchmark") or {}).get("source", "")).name,
+            "scheme": run.scheme.name,
+            "questions": len(run.questions),
+            "models": run.models,
+            "judges": len(run.judgments),
+            "last": last,
+        }
     except (InputError, OSError) as error:
         return reason_of(error, path.parent)
-
-
-def _last(run: Contents, folder: Path) -> JudgedRun | str | None:
-    try:
-        return judged_run(0, run, next(iter(run.judgments))) if run.judgments else None
-    except InputError as error:  # such as a damaged study: the rest of the row can be shown
-        return reason_of(error, folder)
 
 
 def reason_of(error: Exception, folder: Path) -> str:
@@ -116,6 +93,7 @@ def reason_of(error: Exception, folder: Path) -> str:
 
 
 def _date(run: Contents) -> datetime:
+    """When a run was started, or started again; when its answers were written, where it does not say."""
     try:
         return datetime.fromisoformat(run.manifest.get("updated", "")).astimezone(timezone.utc)
     except (ValueError, OverflowError):

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -13,13 +12,11 @@ from medjudge.records import Judgment, PhysicianScore
 from medjudge.report.boards import JudgedRun, answer_link
 from medjudge.report.changes import Changes, changes
 from medjudge.report.contents import Contents
-from medjudge.report.verdict import gate_sentence
 from medjudge.report.words import Words, code
 from medjudge.rounds import binding_by_answer, level_of, scored_rounds
 from medjudge.scale import USABLE_FROM, consensus
 from medjudge.store import Run
-from medjudge.validation.items import ItemStudy, Verdict, item_verdicts
-from medjudge.validation.ranking import first_of_two
+from medjudge.validation.items import ItemStudy, Verdict, item_verdicts, read_item_study
 from medjudge.validation.rates import Usability
 from medjudge.validation.records import Study, read_study
 
@@ -27,25 +24,14 @@ _MOST_ROWS = 200
 """The most verdicts that the page lists."""
 
 
-class ShownStudy(NamedTuple):
-    """A study with its gate in a sentence, its plots, and which of two models is first."""
-
-    study: Study
-    verdict: Markup
-    plots: list[dict[str, str]] | None
-    two: str | None
-
-
 class JudgePart(NamedTuple):
     """A judge in a run, besides its rates.
 
     Attributes:
-        panel: What each member did, where the judge is a panel.
         hint: What to do to learn more of it.
         usability: Prediction-powered rates, the best model first.
         studies: As `medjudge validate` wrote them; nothing is measured again.
         apart: The answers on which it and physicians differ, by harm.
-        changes: What changed since an earlier run.
     """
 
     run: Contents
@@ -53,7 +39,7 @@ class JudgePart(NamedTuple):
     panel: PanelRecord | None
     hint: Markup | None
     usability: Usability | None
-    studies: list[ShownStudy]
+    studies: list[Study]
     apart: list["Apart"]
     changes: Changes | None
 
@@ -80,7 +66,7 @@ def judge_part(run: Contents, judged: JudgedRun, words: Words, since: Contents |
         read_panel_record(run.run, judge),
         _hint(run, judge, read, words, len(seen)) if compared or len(read) > len(studies) else None,
         _usability(studies),
-        [_shown(study, words) for study in studies],
+        studies,
         _apart(judgments, run.scores, judged.place) if compared and not seen else [],
         None if since is None else changes(run, since, judged),
     )
@@ -91,11 +77,9 @@ def provenance(manifest: dict[str, Any], words: Words) -> list[str]:
     lines: list[str] = []
     benchmark = manifest.get("benchmark") or {}
     if benchmark.get("sha256"):
-        counts = {"questions": benchmark.get("questions", 0), "sha256": benchmark["sha256"][:12]}
-        source = words(
-            "Benchmark {source}: {questions} questions, sha256 {sha256}.", source=benchmark["source"], **counts
-        )
-        lines.append(source)
+        values = {"source": benchmark["source"], "questions": benchmark.get("questions", 0)}
+        sha256 = benchmark["sha256"][:12]
+        lines.append(words("Benchmark {source}: {questions} questions, sha256 {sha256}.", sha256=sha256, **values))
     version = manifest.get("versions", {}).get("medjudge")
     if version and manifest.get("updated"):
         lines.append(f"medjudge {version}, {manifest['updated']}.")
@@ -152,21 +136,6 @@ def _usability(studies: Sequence[Study]) -> Usability | None:
     return rates.model_copy(update={"by_model": dict(best_first)})
 
 
-# --- A study, made ready for the page -------------------------------------------------------------------------------
-
-
-def _shown(study: Study, words: Words) -> ShownStudy:
-    """A study with its plots as `data:` addresses: None where matplotlib, an extra, is missing."""
-    drawn = None
-    if find_spec("matplotlib") is not None:
-        from medjudge.report.drawing import in_page
-        from medjudge.report.plots import plots
-
-        drawn = [in_page(plot) for plot in plots(study, words)]
-    two = first_of_two(study.ranking, study.against) if study.ranking else None
-    return ShownStudy(study, gate_sentence(study.gate, words), drawn, two)
-
-
 # --- Where judge and physicians differ ------------------------------------------------------------------------------
 
 
@@ -177,30 +146,23 @@ class Apart(NamedTuple):
     model: str
     judge: int
     physicians: int
+    dangerous: bool
     link: str
 
-    @property
-    def dangerous(self) -> bool:
-        """True if only the judge calls it usable."""
-        return self.judge >= USABLE_FROM > self.physicians
 
-
-def _apart(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore], run_index: int) -> list[Apart]:
+def _apart(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore], place: int) -> list[Apart]:
     """The answers on which a judge and physicians differ, by harm."""
-    levels = {key: consensus(score.level for score in binding) for key, binding in binding_by_answer(scores).items()}
-    compared = (
-        Apart(key.question_id, key.model, level_of(rounds), levels[key], answer_link(run_index, key))
-        for key, rounds in scored_rounds(judgments).items()
-        if key in levels
-    )
-
-    def harm(one: Apart) -> tuple[bool, bool, int, int]:
-        # Dangerous errors, the lowest level by physicians first; then lenient ones; then strict ones.
-        distance = abs(one.judge - one.physicians)
-        first = one.physicians if one.dangerous else -distance
-        return not one.dangerous, one.judge < one.physicians, first, -distance
-
-    return sorted((one for one in compared if one.dangerous or abs(one.judge - one.physicians) >= 2), key=harm)
+    binding, by_harm = binding_by_answer(scores), []
+    for key, rounds in scored_rounds(judgments).items():
+        if key in binding:
+            judge, physicians = level_of(rounds), consensus(score.level for score in binding[key])
+            dangerous, distance = judge >= USABLE_FROM > physicians, abs(judge - physicians)
+            if dangerous or distance >= 2:
+                # Dangerous errors, the lowest level by physicians first; then lenient ones; then strict ones.
+                harm = (not dangerous, judge < physicians, physicians if dangerous else -distance, -distance)
+                row = Apart(key.question_id, key.model, judge, physicians, dangerous, answer_link(place, key))
+                by_harm.append((harm, row))
+    return [row for _, row in sorted(by_harm, key=lambda pair: pair[0])]
 
 
 # --- Verdicts on items -----------------------------------------------------------------------------------------------
@@ -210,7 +172,6 @@ class ItemSection(NamedTuple):
     """A judge's verdicts on items in a run, for the page.
 
     Attributes:
-        study: The scores by them.
         rows: The first verdicts: disagreements, then the least certain ones.
         verdicts: How many there are.
         language: The language of each question, by id.
@@ -222,13 +183,16 @@ class ItemSection(NamedTuple):
     language: dict[str, str]
 
 
-def item_section(run: Run, study: ItemStudy) -> ItemSection:
-    """The section of a judge that checked items.
+def item_section(run: Run, judge: str) -> ItemSection | None:
+    """The section of a judge that checked items; None where these are not scored yet.
 
     Raises:
         InputError: A record breaks a rule.
     """
-    verdicts = item_verdicts(run, study.judge, run.item_scores())
+    study = read_item_study(run, judge)
+    if study is None:
+        return None
+    verdicts = item_verdicts(run, judge, run.item_scores())
     verdicts.sort(key=lambda one: (not one.disagrees, abs(one.probability - 0.5)))
     language = {question.id: question.language for question in run.questions()}
     return ItemSection(study, verdicts[:_MOST_ROWS], len(verdicts), language)

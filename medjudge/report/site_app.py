@@ -18,15 +18,13 @@ from fastapi.responses import HTMLResponse, Response
 from medjudge.annotate.access import HEADERS, names_host
 from medjudge.errors import InputError
 from medjudge.report.page import report_page
-from medjudge.report.run_list import ListedRun, State, list_run, open_run, reason_of, run_folders, state_of
+from medjudge.report.run_list import list_run, open_run, reason_of, run_folders, state_of
 from medjudge.report.words import Words, code, environment, inline
 from medjudge.store import Run
 
 _HEADERS = {**HEADERS, "Content-Security-Policy": "frame-ancestors 'none'"}
 """Headers of every response. Each page holds the rest of its policy, with the hashes of its own style and script."""
 _SCRIPTS = ("elements.js", "tables.js", "pictures.js", "theme.js", "site.js")
-_NAMED = 3
-"""Models that a row of the index names; more are counted."""
 _RUNS_KEPT, _REPORTS_KEPT = 10_000, 8
 
 
@@ -78,42 +76,29 @@ async def _in_thread(make: Callable[[], Response]) -> Response:
 
 
 class _Site:
-    """Answers to requests.
-
-    Args:
-        folder: The folder of the runs, as the user named it.
-    """
+    """Answers to requests."""
 
     def __init__(self, folder: Path, language: str) -> None:
         self._folder = folder
         self._words = Words(language)
         self._drawing = Lock()  # matplotlib draws one figure at a time
-
-        # What is made from files in one state; another state makes it anew.
-        @lru_cache(_RUNS_KEPT)
-        def listed(path: Path, state: State) -> Any:
-            return list_run(path)
-
-        @lru_cache(_REPORTS_KEPT)
-        def report(path: Path, state: State) -> bytes:
-            return report_page([open_run(path)], language).encode()
-
-        self._listed, self._report = listed, report
+        # Each is made from files in one state; another state makes it anew.
+        self._listed = lru_cache(_RUNS_KEPT)(lambda path, state: list_run(path))
+        self._report = lru_cache(_REPORTS_KEPT)(lambda path, state: report_page([open_run(path)], language).encode())
 
     def runs(self) -> Response:
         """The index, the newest run first."""
-        words = self._words
         listed = {name: self._listed(path, state_of(path)) for name, path in run_folders(self._folder).items()}
-        readable = [run for run in listed.values() if isinstance(run, ListedRun)]
+        readable = [run for run in listed.values() if not isinstance(run, str)]
         return self._page(
             "runs.html",
             here="runs",
-            title=words("Runs"),
+            title=self._words("Runs"),
             address=lambda name: f"/run/{quote(name, safe='')}",
-            runs=sorted(readable, key=lambda run: (run.date, run.name), reverse=True),
+            runs=sorted(readable, key=lambda run: (run["date"], run["name"]), reverse=True),
             unreadable={name: reason for name, reason in listed.items() if isinstance(reason, str)},
             writing={name for name in listed if Run(self._folder / name).is_being_written},
-            named=_NAMED,
+            named=3,  # models of a row; more are counted
         )
 
     def run(self, name: str) -> Response:
@@ -125,18 +110,15 @@ class _Site:
             return HTMLResponse(self._report(path, state_of(path)))
 
     def not_found(self, *_: Any) -> Response:
-        """For an address that leads nowhere."""
         words = self._words
         return self._message(404, words("Not found"), words("There is no such run or page here."))
 
     def refused(self) -> Response:
-        """For a request by another name than the server's."""
         words, command = self._words, code("medjudge serve")
         line = words("These pages are served at the address that {command} printed.", command=command)
         return self._message(403, words("Refused"), line)
 
     def unreadable(self, _: Request, error: Exception) -> Response:
-        """For a run, or a folder, that cannot be read."""
         words = self._words
         reason = words("Cannot be read: {reason}", reason=reason_of(error, self._folder))
         return self._message(422, words("Cannot be shown"), reason)

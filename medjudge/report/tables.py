@@ -148,7 +148,7 @@ def _leaderboard(board: Board) -> Table:
     names = list(board.validation_status)
     columns = [_column(board, part) for part in names]
     unscored = [Cell(str(rates.overall.unscored + rates.overall.not_answered)) for rates in board.models.values()]
-    counts = next((rates.parts for rates in board.models.values()), {})
+    counts = next(iter(board.models.values())).parts
     question_counts = ", ".join(f"{part} {counts[part].questions}" for part in names if part in counts)
     return Table(
         "leaderboard",
@@ -168,32 +168,20 @@ def _leaderboard(board: Board) -> Table:
 
 
 def _validation_note(run: JudgedRun) -> str:
-    """The judge's validation status, overall and by category."""
     status = run.validation_status
     return f"Judge {run.judge}: {status['OP'].line}. {banner(status, Words()).unescape()}"
 
 
 def _subcategories(board: Board) -> Iterator[Table]:
-    for category in list(board.validation_status)[1:]:
-        for start in range(0, len(board.models), _MODELS_ACROSS):
-            across = list(board.models)[start : start + _MODELS_ACROSS]
-            rates_of_models = [board.models[model].subcategories.get(category, {}) for model in across]
-            names = sorted({name for rates in rates_of_models for name in rates})
-            if names:
-                yield Table(
-                    "subcategories",
-                    f"{category} by subcategory, usability rates in percent (95 % interval), {_of(board.judged)}",
-                    ["Subcategory", "questions", *across],
-                    [
-                        [
-                            Cell(name),
-                            Cell(str(next(rates[name].questions for rates in rates_of_models if name in rates))),
-                            *(_rate(rates.get(name)) for rates in rates_of_models),
-                        ]
-                        for name in names
-                    ],
-                    [],
-                )
+    models = list(board.models.items())
+    for category, names in models[0][1].subcategories.items():
+        for start in range(0, len(models) if names else 0, _MODELS_ACROSS):
+            across = dict(models[start : start + _MODELS_ACROSS])
+            rows = [[Cell(name), Cell(str(rate.questions))] for name, rate in names.items()]
+            for row, name in zip(rows, names, strict=True):
+                row += [_rate(rates.subcategories[category][name]) for rates in across.values()]
+            title = f"{category} by subcategory, usability rates in percent (95 % interval), {_of(board.judged)}"
+            yield Table("subcategories", title, ["Subcategory", "questions", *across], rows, [])
 
 
 def _agreement(run: JudgedRun, study: Study) -> Table:
@@ -225,8 +213,9 @@ def _measure(estimate: Estimate) -> Cell:
 
 def _column(board: Board, part: str) -> list[Cell]:
     """Cells of rates that are compared with each other, on the questions of a part."""
-    inside = [index for index, question in enumerate(board.questions) if part in ("OP", question.category)]
-    asked = [board.questions[index] for index in inside]
+    questions = board.judged[0].questions
+    inside = [index for index, question in enumerate(questions) if part in ("OP", question.category)]
+    asked = [questions[index] for index in inside]
     differences = ties(asked, {name: row[inside] for name, row in board.usable.items()}) if part != "OP" else board.ties
     rates = {name: rates.parts.get(part) for name, rates in board.models.items()}
     best = max((rate.rate for rate in rates.values() if rate and rate.rate is not None), default=None)

@@ -27,22 +27,23 @@ def verdict(board: Board, studies: Sequence[Study], words: Words, has_scores: bo
         has_scores: Whether the page has the scores that errors of the judge link to.
     """
     trust = _trust(board.validation_status["OP"], studies, words, has_scores)
-    few = few_answers(board.models, words)
-    return [few, trust] if few else [_leader(board, words), _certainty(board, words), trust]
+    if few := few_answers(board.models, words):
+        return [few, trust]
+    sure = _margin(board, words)
+    if board.coverage.unscored:
+        counts = {"unscored": f"{board.coverage.unscored:,}", "answers": f"{board.coverage.answers:,}"}
+        missing = words("{unscored} of {answers} answers have no score and count as not usable.", **counts)
+        sure = words.sentences(sure, missing)
+    return [_leader(board, words), sure, trust]
 
 
 def few_answers(models: Mapping[str, ModelUsability], words: Words) -> Markup | None:
     """A note on models that answered fewer than half of the questions; None where none did."""
-    few = [
-        words(
-            "{model} answered {n} of {questions}",
-            model=isolated(model),
-            n=f"{rate.answered:,}",
-            questions=f"{rate.questions:,}",
-        )
-        for model, rate in ((model, rates.overall) for model, rates in models.items())
-        if rate.mostly_unanswered
-    ]
+    few = []
+    for model, rates in models.items():
+        if rates.overall.mostly_unanswered:
+            counts = {"n": f"{rates.overall.answered:,}", "questions": f"{rates.overall.questions:,}"}
+            few.append(words("{model} answered {n} of {questions}", model=isolated(model), **counts))
     if not few:
         return None
     return words(
@@ -73,15 +74,14 @@ def banner(statuses: Mapping[str, ValidationStatus], words: Words) -> Markup:
 
 
 def _leader(board: Board, words: Words) -> Markup:
-    first = next(iter(board.models), None)
-    overall = board.models[first].overall if first is not None else None
-    if first is None or overall is None or overall.rate is None:
+    first, *others = board.models
+    overall = board.models[first].overall
+    if overall.rate is None:
         return words("No answer has a score yet.")
     values = {"model": _name(first), "n": f"{overall.questions:,}"}
     if overall.low is None or overall.high is None:
         return words("{model} answers {usable} of {n} questions usably.", usable=overall.usable, **values)
     values |= {name: f"{getattr(overall, name):.1f}" for name in ("rate", "low", "high")}
-    others = [name for name in board.models if name != first]
     tied = [name for name in others if board.ties[name].tie]
     if not others:
         return words("{model} answers {rate} % of {n} questions usably ({low} to {high}).", **values)
@@ -94,15 +94,6 @@ def _leader(board: Board, words: Words) -> Markup:
     if len(tied) == len(others):
         return words("{leads}; any of the {n} others may be as good.", leads=leads, n=len(tied))
     return words("{leads}; {n} of the {others} others may be as good.", leads=leads, n=len(tied), others=len(others))
-
-
-def _certainty(board: Board, words: Words) -> Markup:
-    sentence = _margin(board, words)
-    if not board.coverage.unscored:
-        return sentence
-    counts = {"unscored": f"{board.coverage.unscored:,}", "answers": f"{board.coverage.answers:,}"}
-    missing = words("{unscored} of {answers} answers have no score and count as not usable.", **counts)
-    return words.sentences(sentence, missing)
 
 
 def _margin(board: Board, words: Words) -> Markup:
@@ -129,12 +120,8 @@ def _trust(status: ValidationStatus, studies: Sequence[Study], words: Words, has
         return words(ADVICE[status.state])
     known = gate_state(study.gate) == status.state
     sentence = gate_sentence(study.gate, words) if known else words(ADVICE[status.state])
-    agreement = study.overall["usable_agreement"]
-    said = words(
-        "It agrees with physicians on usable in {percent} of {n} answers.",
-        percent=percent_of(agreement, words),
-        n=f"{study.n:,}",
-    )
+    values = {"percent": percent_of(study.overall["usable_agreement"], words), "n": f"{study.n:,}"}
+    said = words("It agrees with physicians on usable in {percent} of {n} answers.", **values)
     probe = _worst_probe(study, words) if study.gate.passed else None
     errors = _errors(study, words, has_scores)
     return words.sentences(*(part for part in (sentence, *errors, said, probe) if part))
@@ -142,12 +129,11 @@ def _trust(status: ValidationStatus, studies: Sequence[Study], words: Words, has
 
 def _errors(study: Study, words: Words, has_scores: bool) -> list[Markup]:
     """The judge's errors in both directions, the dangerous one first and linked to these answers."""
-    if not study.danger:
-        return []
-    danger, strict = [words("It {does}.", does=words.known(does)) for does in (study.danger, study.strictness)]
-    query = urlencode({"judge": study.judge, "apart": "danger", "order": "apart"})
-    linked = Markup('<a href="#answers?{}">{}</a>').format(query, danger)
-    return [linked if has_scores else danger, strict]
+    both = [words("It {does}.", does=words.known(does)) for does in (study.danger, study.strictness) if does]
+    if both and has_scores:
+        query = urlencode({"judge": study.judge, "apart": "danger", "order": "apart"})
+        both[0] = Markup('<a href="#answers?{}">{}</a>').format(query, both[0])
+    return both
 
 
 def percent_of(share: Estimate, words: Words) -> Markup:

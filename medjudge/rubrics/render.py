@@ -15,8 +15,6 @@ from medjudge.scheme import LLMEVAL_MED, Scheme
 Style = Literal["score-first", "reason-first", "brief"]
 """The style of a judge's prompt: the score first or last, after the whole rubric, or the score after a few lines, for a
 judge that learned the levels from scores."""
-STYLES: tuple[Style, ...] = get_args(Style)
-
 BRIEF_FRAME = "judge_brief_frame.md"
 _ANGLED = (
     r"s|bos|eos|pad|unk|mask(?::\d+)?|sop|eop|eoh|eoa|cls|sep|bos_token|eos_token|beginning_of_sentence|end_of_sentence"
@@ -166,7 +164,7 @@ def material(language: str, style: Style, languages: Languages = PACKAGED) -> st
 def styles_of(scheme: Scheme) -> list[Style]:
     """The styles that all languages of a scheme have prompts for; one that a scheme adds may lack the brief ones."""
     brief = set(scheme.languages) <= set(languages_of(scheme).codes(BRIEF_FRAME))
-    return [style for style in STYLES if brief or style != "brief"]
+    return [style for style in get_args(Style) if brief or style != "brief"]
 
 
 def standard(category: str, language: str, scheme: Scheme = LLMEVAL_MED) -> tuple[str, str]:

@@ -122,12 +122,10 @@ def bootstrap(
 
 
 def percentile(drawn: np.ndarray, low: float = _TAIL, high: float = 1 - _TAIL) -> tuple[float, float]:
-    """The 95 % percentile interval over the resamples in which the statistic is defined.
+    """The interval between two quantiles, of 95 % unless given, over the resamples in which the statistic is defined.
 
     Args:
         drawn: Resampled values, shape (resamples,), NaN if undefined.
-        low: Another quantile for the low end.
-        high: Another quantile for the high end.
 
     Returns:
         Low and high; NaN if fewer than half of the resamples are defined.

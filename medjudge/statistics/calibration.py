@@ -47,7 +47,7 @@ def calibration_curve(probability: np.ndarray, usable: np.ndarray, bins: int = 1
 
 def _bin(probability: np.ndarray, usable: np.ndarray) -> CalibrationBin:
     observed = float(usable.mean())
-    low, high = wilson(observed, len(usable))
+    _, low, high = wilson(observed, len(usable))
     lowest, highest, predicted = map(float, (probability.min(), probability.max(), probability.mean()))
     shares = {"predicted": predicted, "observed": observed, "low": low, "high": high}
     return {"from": lowest, "to": highest, **shares, "n": len(usable)}  # type: ignore[typeddict-item]

@@ -25,19 +25,6 @@ _STEPS, _MOVED = 50, 1e-9
 _LONGEST_STEP = 2.0
 
 
-class Comparisons(NamedTuple):
-    """Comparisons of models, one row each, by their indices.
-
-    `outcomes` are the shares of first, tie and second, shape (n, 3); `covariate` is positive where it favours the
-    first, shape (n,), or None.
-    """
-
-    first: np.ndarray
-    second: np.ndarray
-    outcomes: np.ndarray
-    covariate: np.ndarray | None = None
-
-
 class Fitted(NamedTuple):
     """The parameters; `...` are further axes of the counts, such as resamples.
 
@@ -48,19 +35,6 @@ class Fitted(NamedTuple):
     strength: np.ndarray
     tie: np.ndarray
     covariate: np.ndarray
-
-
-class Ranked(NamedTuple):
-    """Intervals of a ranking: of each model's strength and of the share of comparisons that it is expected to win.
-
-    The share is over all other models, ties half, where the covariate is 0. `tie` is the probability of a tie of two
-    equally strong models, `covariate` the coefficient of the covariate, None without one.
-    """
-
-    strength: list[Interval]
-    win_share: list[Interval]
-    tie: Interval
-    covariate: Interval | None
 
 
 def fit_davidson(
@@ -116,18 +90,25 @@ def win_shares(fitted: Fitted) -> np.ndarray:
 
 
 def ranking(
-    comparisons: Comparisons,
-    cluster: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+    outcomes: np.ndarray,
     models: int,
+    cluster: np.ndarray,
+    covariate: np.ndarray | None = None,
     **how: Unpack[Resampling],
-) -> Ranked:
+) -> dict[str, Interval]:
     """Strengths with 95 % intervals from a bootstrap over questions, each resample fitted anew.
 
     Args:
-        cluster: The question or conversation of each comparison, at least one, shape (n,).
-        models: The number of models.
+        cluster: The question or conversation of each comparison, at least one, shape (n,). The others are those of
+            `fit_davidson`, with outcomes of shape (n, 3).
+
+    Returns:
+        `strength 0`, `strength 1`, … of each model; `share 0`, …, the share of comparisons with all other models that
+        it is expected to win, ties half, where the covariate is 0; `tie`, the probability of a tie of two equally
+        strong models; and `covariate`, its coefficient.
     """
-    first, second, outcomes, covariate = comparisons
     # Comparisons of the same two models with the same covariate are counted in one cell.
     keys = np.column_stack([first, second, np.zeros(len(first)) if covariate is None else covariate])
     cells, cell = np.unique(keys, axis=0, return_inverse=True)
@@ -137,13 +118,9 @@ def ranking(
 
     def fit(sums: Sums) -> dict[str, np.ndarray]:
         fitted = fit_davidson(of_first, of_second, sums["outcomes"], models, of_covariate)
-        shares = win_shares(fitted)
-        values = {f"strength {model}": fitted.strength[model] for model in range(models)}
-        values |= {f"share {model}": shares[model] for model in range(models)}
-        return values | {
-            "tie": outcome_probabilities(np.zeros_like(fitted.tie), fitted.tie)[1],
-            "covariate": fitted.covariate,
-        }
+        values = {"tie": outcome_probabilities(np.zeros_like(fitted.tie), fitted.tie)[1], "covariate": fitted.covariate}
+        values |= {f"strength {model}": strength for model, strength in enumerate(fitted.strength)}
+        return values | {f"share {model}": share for model, share in enumerate(win_shares(fitted))}
 
     counted = Tally(
         np.repeat(np.arange(len(cell)), 3),
@@ -151,23 +128,16 @@ def ranking(
         np.asarray(outcomes, dtype=float).reshape(-1),
         (len(cells), 3),
     )
-    intervals = bootstrap({"outcomes": counted}, cluster, fit, **how)
-    return Ranked(
-        [intervals[f"strength {model}"] for model in range(models)],
-        [intervals[f"share {model}"] for model in range(models)],
-        intervals["tie"],
-        None if covariate is None else intervals["covariate"],
-    )
+    return bootstrap({"outcomes": counted}, cluster, fit, **how)
 
 
 def _newton(design: np.ndarray, counts: np.ndarray, models: int, prior_variance: float) -> np.ndarray:
     """The parameters of greatest posterior density, strengths first and the tie's last, (parameters, resamples)."""
     parameters, resamples = design.shape[1] + 1, counts.shape[2]
     theta = np.zeros((resamples, parameters))
-    precision = np.zeros(parameters)
     # A tiny precision holds what the likelihood leaves open: the mean of the strengths, ties that never happened.
-    precision[:models] = 1 / prior_variance
-    precision += 1e-8
+    precision = np.full(parameters, 1e-8)
+    precision[:models] += 1 / prior_variance
     n = counts.sum(axis=1)
     products = (design[:, :, None] * design[:, None, :]).reshape(len(design), -1)
     active = np.arange(resamples)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, PlainSerializer
@@ -50,10 +50,10 @@ def estimate(interval: Interval, conversations: int | None = None, share: bool =
     if not math.isfinite(value):
         return {"value": None, "low": None, "high": None}
     if conversations is not None and conversations < FEWEST_FOR_INTERVAL:
-        low, high = math.nan, math.nan
+        interval = Interval(value, math.nan, math.nan)
     elif abs(high - low) < _ROUNDING:
-        low, high = wilson(value, conversations) if share and conversations else (math.nan, math.nan)
-    return interval_estimate(value, low, high)
+        interval = wilson(value, conversations) if share and conversations else Interval(value, math.nan, math.nan)
+    return interval_estimate(*interval)
 
 
 def interval_estimate(value: float, low: float, high: float) -> Estimate:
@@ -99,14 +99,7 @@ def estimate_text(value: Estimate) -> str:
     return f"{middle:.2f}" if low is None or high is None else f"{middle:.2f} ({low:.2f} to {high:.2f})"
 
 
-class Bounds(NamedTuple):
-    """The ends of an interval."""
-
-    low: float
-    high: float
-
-
-def wilson(share: float, n: float, degrees_of_freedom: float = math.inf) -> Bounds:
+def wilson(share: float, n: float, degrees_of_freedom: float = math.inf) -> Interval:
     """Wilson's 95 % interval (1927) of a share.
 
     Args:
@@ -119,10 +112,10 @@ def wilson(share: float, n: float, degrees_of_freedom: float = math.inf) -> Boun
     centre = (n * share + quantile**2 / 2) / (n + quantile**2)
     half = quantile / (n + quantile**2) * math.sqrt(n * share * (1 - share) + quantile**2 / 4)
     # At a share of 0 or 1 the bound equals the share, up to rounding.
-    return Bounds(max(min(centre - half, share), 0.0), min(max(centre + half, share), 1.0))
+    return Interval(share, max(min(centre - half, share), 0.0), min(max(centre + half, share), 1.0))
 
 
-def clustered_wilson(happened: np.ndarray, cluster: np.ndarray, cautious: bool = False) -> Bounds:
+def clustered_wilson(happened: np.ndarray, cluster: np.ndarray, cautious: bool = False) -> Interval:
     """Wilson's interval of a share, its sample size divided by the design effect of clusters (Kish, 1965).
 
     It stays inside 0-1 and is right for few answers and for shares near 0 or 1, where a bootstrap collapses to a point.
@@ -145,15 +138,15 @@ def clustered_wilson(happened: np.ndarray, cluster: np.ndarray, cautious: bool =
     return wilson(float(np.mean(happened)), len(happened) / effect)
 
 
-def difference_ends(low: float, high: float, value: float, clusters: int) -> Bounds:
-    """The ends of a difference of two shares on the same answers.
+def paired_interval(drawn: Interval, clusters: int) -> Interval:
+    """The interval of a difference of two shares on the same answers, from the one that was drawn.
 
-    Where no conversation differs, which does not prove that none would, they allow what 0 of n conversations allows.
+    Where no conversation differs, which does not prove that none would, it allows what 0 of n conversations allows.
     """
-    if low != high:
-        return Bounds(low, high)
+    if drawn.low != drawn.high:
+        return drawn
     reach = wilson(0, clusters).high
-    return Bounds(max(-1.0, value - reach), min(1.0, value + reach))
+    return Interval(drawn.value, max(-1.0, drawn.value - reach), min(1.0, drawn.value + reach))
 
 
 def rounded(value: float) -> float | None:

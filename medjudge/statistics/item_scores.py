@@ -15,7 +15,7 @@ def share_of_points(points: np.ndarray, met: np.ndarray) -> np.ndarray:
 
     Args:
         points: What the items are worth, shape (items,); negative for what an answer must not say.
-        met: Whether the items are met, 0 or 1, or the probabilities that they are, shape (..., items).
+        met: Whether the items are met, 0 or 1, shape (..., items).
 
     Returns:
         The points of the items that are met over the sum of positive points, shape (...); at most 1, below 0 where

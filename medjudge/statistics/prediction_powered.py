@@ -21,10 +21,8 @@ _ALIKE = "the scored conversations are all alike: the interval uses only them, e
 class Rate(NamedTuple):
     """A usability rate, all shares from 0 to 1.
 
-    `power_tuning` is lambda, the weight of the judgments: 0 ignores them. `effective_scores` says how many
-    independent physicians' scores the estimate is worth. `low` and `high`, `standard_error` and `effective_scores`
-    are NaN if fewer than two conversations were scored. `note` says what was done if the usual method could not be
-    used.
+    `power_tuning` is lambda, the weight of the judgments: 0 ignores them. `low`, `high` and `standard_error` are NaN if
+    fewer than two conversations were scored. `note` says what was done if the usual method could not be used.
     """
 
     value: float
@@ -35,7 +33,6 @@ class Rate(NamedTuple):
     scored: int
     conversations_scored: int
     standard_error: float
-    effective_scores: float
     note: str | None
 
 
@@ -85,7 +82,6 @@ def prediction_powered_rate(
         scored=int(scored.sum()),
         conversations_scored=conversations_scored,
         standard_error=math.nan,
-        effective_scores=math.nan,
         note="no physician scored an answer: the judge's mean, of unknown error",
     )
     if not scored.any():
@@ -100,14 +96,13 @@ def prediction_powered_rate(
     value = min(max(usable + moved, 0.0), 1.0)
     alike = variance <= _NO_VARIANCE
     effective = float(conversations_scored) if alike else usable * (1 - usable) / variance
-    low, high = wilson(value, effective, degrees_of_freedom=conversations_scored - 1)
+    _, low, high = wilson(value, effective, degrees_of_freedom=conversations_scored - 1)
     return without_interval._replace(
         value=value,
         low=low,
         high=high,
         power_tuning=power_tuning,
         standard_error=math.sqrt(variance),
-        effective_scores=effective,
         note=_ALIKE if alike else None,
     )
 

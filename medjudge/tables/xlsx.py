@@ -3,7 +3,6 @@
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from io import BytesIO
 from typing import Any, BinaryIO
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
@@ -20,11 +19,7 @@ _MOST_SETTINGS_BYTES = 5_000_000
 _MOST_ELEMENTS = 6_500_000  # three for each cell of the largest table
 _LAST_ROW = 1_048_576  # of Excel
 _SETTINGS = re.compile(r"(?:xl/)?(?!sharedStrings)[^/]*\.xml|.*\.rels")
-_STRICT = b"http://purl.oclc.org/ooxml/"
-_KNOWN = {
-    _STRICT + b"spreadsheetml/main": b"http://schemas.openxmlformats.org/spreadsheetml/2006/main",
-    _STRICT + b"officeDocument/": b"http://schemas.openxmlformats.org/officeDocument/2006/",
-}
+_STRICT = b"http://purl.oclc.org/ooxml/spreadsheetml/main"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<")
 # Formats that show a number as such: no percent, unit, currency, fraction or leading zeros. _x and *x are spaces.
 _SPACE = r"(?:_.|\*.|[-+() ])*"
@@ -45,7 +40,6 @@ def read_xlsx(file: BinaryIO) -> Iterator[Sheet]:
     """
     with ZipFile(file) as archive:
         _require_harmless(archive)
-        file = _transitional(archive) or file
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about parts that are not read
         reader = ExcelReader(file, read_only=True, data_only=True, keep_links=False)
@@ -86,23 +80,11 @@ def _require_harmless(archive: ZipFile) -> None:
         part = archive.read(entry)
         if b"<!DOCTYPE" in part or part.startswith(_UTF_16):
             raise ValueError("a document type definition is in it")  # its entities could grow a hundredfold
+        if entry.filename.endswith("workbook.xml") and _STRICT in part:  # openpyxl finds no sheet in it
+            raise ValueError("a Strict Open XML Spreadsheet, and Excel's usual format is read")
         if part.count(b"<") - part.count(b"</") > _MOST_ELEMENTS:
             limit = f"the limit of {_MOST_ELEMENTS:,} elements of XML is reached"
             raise LimitError(f"{entry.filename} in it: {limit}; copy the cells to a new workbook")
-
-
-def _transitional(archive: ZipFile) -> BinaryIO | None:
-    """A copy of a workbook of strict OOXML in the names that openpyxl knows; None where it has them already."""
-    if all(_STRICT not in archive.read(name) for name in archive.namelist() if name.endswith("workbook.xml")):
-        return None
-    copy = BytesIO()
-    with ZipFile(copy, "w", ZIP_DEFLATED) as rewritten:
-        for name in archive.namelist():
-            part = archive.read(name)
-            for strict, known in _KNOWN.items():
-                part = part.replace(strict, known)
-            rewritten.writestr(name, part)
-    return copy
 
 
 def _formats_that_change(workbook: Any) -> dict[int, str]:

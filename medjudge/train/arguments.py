@@ -15,7 +15,7 @@ from trl import ModelConfig, SFTConfig, TrlParser
 
 from medjudge.errors import InputError
 from medjudge.files import read_yaml
-from medjudge.judge.open import built_in_folder
+from medjudge.judge.open import BUILT_IN
 from medjudge.models.hardware import cpu_has_bf16, gpu_has_bf16
 
 TrainableKind = Literal["ordinal", "generative"]
@@ -55,8 +55,7 @@ class JudgeArguments:
     validation_file: str = field(metadata={"help": "validation.jsonl of medjudge distill"})
     resume: bool = field(default=False, metadata={"help": "continue from the last checkpoint"})
     save_minutes: float = field(
-        default=10.0,
-        metadata={"help": "minutes between checkpoints, in addition to save_strategy; 0 for none"},
+        default=10.0, metadata={"help": "minutes between checkpoints, in addition to save_strategy; 0 for none"}
     )
     start_from: str | None = field(default=None, metadata={"help": "judge folder to continue from, or built-in"})
     windows: int = field(
@@ -97,7 +96,7 @@ class JudgeArguments:
         """The folder that `start_from` names; `built-in` is the package's."""
         if self.start_from is None:
             return None
-        return built_in_folder() if self.start_from == "built-in" else Path(self.start_from)
+        return BUILT_IN if self.start_from == "built-in" else Path(self.start_from)
 
 
 class TrainingConfig(NamedTuple):
@@ -188,16 +187,13 @@ def _machine_defaults() -> dict[str, Any]:
         "eval_on_start": None,  # see the recipe
         "save_strategy": "best",
         "save_total_limit": 1,
-        "load_best_model_at_end": None,  # see with_defaults
+        "load_best_model_at_end": None,  # see set_defaults
         "metric_for_best_model": "quadratic_kappa",
     }
 
 
-def with_defaults(training: SFTConfig, folder: Path) -> SFTConfig:
-    """Sets what no config chooses: checkpoints lie in the judge folder, the best one wins, nothing is reported online.
-
-    `training` is changed and returned.
-    """
+def set_defaults(training: SFTConfig, folder: Path) -> None:
+    """Sets what no config chooses: checkpoints lie in the judge folder, the best wins, nothing is reported online."""
     training.output_dir = str(folder / CHECKPOINTS)
     training.report_to = []
     training.logging_nan_inf_filter = False  # it would hide a loss that is not a number
@@ -208,4 +204,3 @@ def with_defaults(training: SFTConfig, folder: Path) -> SFTConfig:
         )
         evaluated = training.eval_strategy != IntervalStrategy.NO
         training.load_best_model_at_end = evaluated and (same_steps or training.save_strategy == SaveStrategy.BEST)
-    return training

@@ -10,10 +10,10 @@ from transformers import PreTrainedTokenizerBase
 
 from medjudge.errors import InputError
 from medjudge.files import first_problem, json_lines
-from medjudge.judge.generative import LABELS, score_token_ids
+from medjudge.judge.generative import LABELS
 from medjudge.judge.ordinal import VERDICTS
 from medjudge.judge.ordinal_input import Encoded, Window, encode, points_of
-from medjudge.judge.prompts import Prompt, encode_prompts, token_ids
+from medjudge.judge.prompts import encode_prompts, label_ids, token_ids
 from medjudge.judge.protocol import Assignment
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
@@ -132,8 +132,8 @@ def encoded_lines(
     lines: Sequence[TrainingLine],
     tokenizer: PreTrainedTokenizerBase,
     max_length: int,
-    style: Style,
-    scheme: Scheme,
+    style: Style = "score-first",
+    scheme: Scheme = LLMEVAL_MED,
 ) -> list[Row | None]:
     """Rows of lines for a generative judge; None where the prompt leaves no room for the answer in the window.
 
@@ -143,35 +143,28 @@ def encoded_lines(
     A reply is the level's token and, where the line has one, the rationale on the next line. `labels` holds what the
     language loss is on: the rationale and the end of the reply, and -100 elsewhere. The score has a loss of its own.
     Without a rationale, only the score is learnt: the end of the reply says nothing about the answer. A rationale is
-    cut off after `rationale_tokens`, and where the window ends: the prompt is the one that the judge reads.
+    cut off after 512 tokens or a quarter of the window, and where that ends: the prompt is that which the judge reads.
     """
     work = [Assignment(line.question, tuple(line.earlier), line.answer, scheme=scheme) for line in lines]
     prompts = encode_prompts(tokenizer, work, [max_length - 1] * len(work), style)
-    level_ids = score_token_ids(tokenizer)
-    return [
-        None if prompt is None else _encoded(line, prompt, tokenizer, level_ids, max_length)
-        for line, prompt in zip(lines, prompts, strict=True)
-    ]
-
-
-def rationale_tokens(max_length: int) -> int:
-    """The most tokens of a rationale in training, of a window of so many tokens."""
-    return min(512, max_length // 4)
-
-
-def _encoded(
-    line: TrainingLine, prompt: Prompt, tokenizer: PreTrainedTokenizerBase, level_ids: list[int], max_length: int
-) -> Row:
-    score, end = level_ids[LABELS.index(str(line.level))], tokenizer.eos_token_id
-    rationale = before_score(line.rationale or "")  # without a score that it states itself
-    words = token_ids(tokenizer, f"\n{rationale}")[: rationale_tokens(max_length)] if rationale else []
-    learnt = [-100, *words, end] if rationale else [-100, -100]
-    return {
-        "input_ids": [*prompt.input_ids, score, *words, end][:max_length],
-        "labels": [*[-100] * len(prompt.input_ids), *learnt][:max_length],
-        "score_at": len(prompt.input_ids),
-        "probabilities": line.probabilities,
-        "level": line.level,
-        "weight": line.weight,
-        "cut": prompt.answer_tokens_cut,
-    }
+    level_ids, end = label_ids(tokenizer, LABELS), tokenizer.eos_token_id
+    rows: list[Row | None] = []
+    for line, prompt in zip(lines, prompts, strict=True):
+        if prompt is None:
+            rows.append(None)
+            continue
+        rationale = before_score(line.rationale or "")  # without a score that it states itself
+        words = token_ids(tokenizer, f"\n{rationale}")[: min(512, max_length // 4)] if rationale else []
+        learnt = [-100, *words, end] if rationale else [-100, -100]
+        rows.append(
+            {
+                "input_ids": [*prompt.input_ids, level_ids[line.level - 1], *words, end][:max_length],
+                "labels": [*[-100] * len(prompt.input_ids), *learnt][:max_length],
+                "score_at": len(prompt.input_ids),
+                "probabilities": line.probabilities,
+                "level": line.level,
+                "weight": line.weight,
+                "cut": prompt.answer_tokens_cut,
+            }
+        )
+    return rows

@@ -19,8 +19,8 @@ from trl.trainer.utils import get_quantization_config
 
 from medjudge.errors import InputError, notify
 from medjudge.judge.adapter import damage_explained, load_adapter
-from medjudge.judge.generative import score_token_ids
-from medjudge.judge.label_logits import exact_label_logits
+from medjudge.judge.generative import LABELS, exact_label_logits
+from medjudge.judge.prompts import label_ids
 from medjudge.models.chat import with_chat_template
 from medjudge.models.loading import load_causal_lm
 from medjudge.models.quantization import require_bitsandbytes
@@ -33,8 +33,6 @@ from medjudge.train.judge_trainer import JudgeTrainer, language_loss, regression
 from medjudge.train.kept_states import KeptStates, kept_states
 from medjudge.train.packs import packed, require_separate_branches, require_separate_lines, tree_packed
 from medjudge.train.temperature import agreement_measures, generative_levels
-
-_TEXT = ("input_ids", "attention_mask", "position_ids")
 
 
 class GenerativeTrainer(JudgeTrainer, SFTTrainer):
@@ -71,7 +69,7 @@ class GenerativeTrainer(JudgeTrainer, SFTTrainer):
 
     def evaluation_loop(self, *arguments: Any, **options: Any) -> EvalLoopOutput:
         model = readable(self.accelerator.unwrap_model(self.model))
-        with exact_label_logits(model, score_token_ids(self.processing_class)):
+        with exact_label_logits(model, label_ids(self.processing_class, LABELS)):
             return super().evaluation_loop(*arguments, **options)
 
     def prediction_step(self, model: Any, inputs: dict[str, Any], *_: Any, **__: Any) -> tuple[Any, Any, Any]:
@@ -83,10 +81,10 @@ class GenerativeTrainer(JudgeTrainer, SFTTrainer):
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        label_ids = torch.tensor(score_token_ids(self.processing_class), device=inputs["labels"].device)
+        level_ids = torch.tensor(label_ids(self.processing_class, LABELS), device=inputs["labels"].device)
         with nullcontext() if self.states is None else self.states.of(inputs):
             words, at_score = _predictions(model, inputs)
-        levels = at_score.float().log_softmax(dim=1)[:, label_ids]
+        levels = at_score.float().log_softmax(dim=1)[:, level_ids]
         target, weight = inputs["probabilities"], inputs["weight"]
         each = {
             "language_loss": language_loss(*words, len(target)),
@@ -122,7 +120,7 @@ def _predictions(
     needed = spoken.any(dim=0)
     needed[before_score] = True
     positions = needed.nonzero().flatten()
-    text = {name: inputs[name] for name in _TEXT if name in inputs}
+    text = {name: inputs[name] for name in ("input_ids", "attention_mask", "position_ids") if name in inputs}
     if "ends" in inputs:
         config = getattr(model, "module", model).config
         text["attention_mask"] = tree_mask(inputs["ends"], inputs["position_ids"][0], config)

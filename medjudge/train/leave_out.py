@@ -9,11 +9,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import torch
+
 from medjudge.errors import InputError, notify
 from medjudge.files import read_json, read_text, write_json
 from medjudge.judge.api import file_name
 from medjudge.judge.folder import CARD_FILE
-from medjudge.models.hardware import one_gpu_environment
 from medjudge.records import TrainingLine
 from medjudge.scheme import Scheme, scheme_beside
 from medjudge.shipped import shipped
@@ -158,7 +159,9 @@ def _train(name: str, fold: Fold, config: Path, folder: Path, origin: dict[str, 
     command += ["--train_file", str(files[0]), "--validation_file", str(files[1])]
     command += ["--output_dir", str(folder), "--resume", "False"]
     # Else a random.py in the working folder would be imported instead of Python's own.
-    environment = {**os.environ, "PYTHONSAFEPATH": "1", **one_gpu_environment()}
+    environment = {**os.environ, "PYTHONSAFEPATH": "1"}
+    if torch.cuda.device_count() > 1:  # the recipe, started as one process, trains on one
+        environment["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
     log = training / "log.txt"
     with log.open("w", encoding="utf-8") as output:
         status = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, env=environment).returncode

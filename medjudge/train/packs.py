@@ -16,7 +16,7 @@ from peft import PeftModel
 from transformers import PreTrainedModel
 
 from medjudge.errors import InputError
-from medjudge.judge.shared_prefixes import SharedText, in_tree_order, last_logits, takes_tree_attention
+from medjudge.judge.shared_prefixes import SharedText, in_tree_order, last_logits, packs_in_order, takes_tree_attention
 
 TOGETHER = 4
 """Lines that stay together in packs that mix questions, so that a step is not on one question alone."""
@@ -55,35 +55,27 @@ def tree_packs(rows: Sequence[dict[str, Any]], max_length: int, mixed: int | Non
     """
     shareable = [row["input_ids"][: _shareable(row)] for row in rows]
     in_order = in_tree_order(shareable)
-    if mixed is not None:
-        return _mixed([line for line, _ in in_order], rows, shareable, mixed)
-    packs: list[list[SharedText]] = []
-    room = 0
-    for line, shared in in_order:
-        length = len(rows[line]["input_ids"])
-        if not packs or length - shared > room:
-            packs.append([])
-            room, shared = max_length, 0
-        packs[-1].append(SharedText(line, shared))
-        room -= length - shared
-    return packs
+    lengths = [len(row["input_ids"]) for row in rows]
+    if mixed is None:
+        return packs_in_order(in_order, lengths, max_length)
+    return _mixed([line for line, _ in in_order], lengths, shareable, mixed)
 
 
 def _mixed(
-    order: Sequence[int], rows: Sequence[dict[str, Any]], shareable: Sequence[list[int]], limit: int
+    order: Sequence[int], lengths: Sequence[int], shareable: Sequence[list[int]], limit: int
 ) -> list[list[SharedText]]:
     groups = [order[at : at + TOGETHER] for at in range(0, len(order), TOGETHER)]
     Random(0).shuffle(groups)
     packs: list[list[int]] = []
     room = 0
     for line in chain.from_iterable(groups):
-        length = len(rows[line]["input_ids"])
-        shared = max((_common(shareable[line], shareable[other]) for other in packs[-1]), default=0) if packs else 0
-        if not packs or length - shared > room:
+        together = packs[-1] if packs else []
+        shared = max((_common(shareable[line], shareable[other]) for other in together), default=0)
+        if not packs or lengths[line] - shared > room:
             packs.append([])
             room, shared = limit, 0
         packs[-1].append(line)
-        room -= length - shared
+        room -= lengths[line] - shared
     return [
         [SharedText(pack[place], shared) for place, shared in in_tree_order([shareable[line] for line in pack])]
         for pack in packs

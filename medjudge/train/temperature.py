@@ -13,8 +13,6 @@ from medjudge.scale import USABLE_FROM, median_level
 from medjudge.statistics.calibration import FEWEST_ANSWERS, expected_calibration_error
 from medjudge.statistics.measures import confusion, quadratic_kappa, usable_agreement
 
-_LEAST_PROBABILITY = 1e-9
-
 AtTemperature = Callable[[np.ndarray, float], np.ndarray]
 """From a judge's logits and a temperature to level probabilities, (n, 5), level 1 first."""
 
@@ -59,7 +57,7 @@ def calibrated(logits: np.ndarray, target: np.ndarray, level: np.ndarray, at: At
     logits, target = np.asarray(logits, float), np.asarray(target, float)
 
     def loss(log_temperature: float) -> float:
-        rows = np.maximum(at(logits, float(np.exp(log_temperature))), _LEAST_PROBABILITY)
+        rows = np.maximum(at(logits, float(np.exp(log_temperature))), 1e-9)
         return float(-(target * np.log(rows)).sum(axis=1).mean())
 
     temperature = 1.0
@@ -85,7 +83,4 @@ def agreement_measures(rows: np.ndarray, level: np.ndarray) -> dict[str, float]:
     counts = confusion(np.array([median_level(row) for row in rows]), np.asarray(level))
     kappa = float(quadratic_kappa(counts))
     # One level throughout has no kappa; 0, as by chance, keeps such a checkpoint from winning.
-    return {
-        "quadratic_kappa": 0.0 if np.isnan(kappa) else kappa,
-        "usable_agreement": float(usable_agreement(counts)),
-    }
+    return {"quadratic_kappa": 0.0 if np.isnan(kappa) else kappa, "usable_agreement": float(usable_agreement(counts))}

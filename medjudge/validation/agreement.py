@@ -7,37 +7,21 @@ from typing_extensions import Unpack
 
 from medjudge.judge.study_summary import Measures
 from medjudge.scale import LEVELS, USABLE_FROM
+from medjudge.statistics import measures
 from medjudge.statistics.bootstrap import Interval, Resampling, Sums, bootstrap, dense_tally, tally
-from medjudge.statistics.estimates import Estimate, estimate, wilson
-from medjudge.statistics.measures import (
-    bias,
-    cohen_kappa,
-    coincidences,
-    divided,
-    f1,
-    gwet_ac1,
-    icc,
-    kendall_tau_b,
-    krippendorff_alpha,
-    mae,
-    pearson,
-    quadratic_kappa,
-    spearman,
-    two_by_two,
-    usable_agreement,
-)
+from medjudge.statistics.estimates import estimate, wilson
 from medjudge.validation.answers import Pairs
 
 _FROM_LEVELS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "usable_agreement": usable_agreement,
-    "cohen_kappa": cohen_kappa,
-    "quadratic_kappa": quadratic_kappa,
-    "gwet_ac1": gwet_ac1,
-    "mae": mae,
-    "bias": bias,
-    "f1_usable": lambda counts: f1(two_by_two(counts), 1),
-    "f1_unusable": lambda counts: f1(two_by_two(counts), 0),
-    "icc": icc,
+    "usable_agreement": measures.usable_agreement,
+    "cohen_kappa": measures.cohen_kappa,
+    "quadratic_kappa": measures.quadratic_kappa,
+    "gwet_ac1": measures.gwet_ac1,
+    "mae": measures.mae,
+    "bias": measures.bias,
+    "f1_usable": lambda counts: measures.f1(measures.two_by_two(counts), 1),
+    "f1_unusable": lambda counts: measures.f1(measures.two_by_two(counts), 0),
+    "icc": measures.icc,
 }
 _SHARES = ("usable_agreement", "unsafe_sensitivity")
 _EXPECTED_STEP = 0.02
@@ -60,16 +44,16 @@ def measures_of(pairs: Pairs, **how: Unpack[Resampling]) -> Measures:
         "levels": tally(levels, (LEVELS, LEVELS)),
         "expected": tally(value_index * LEVELS + pairs.physician - 1, (len(values), LEVELS)),
         "unsafe": dense_tally(unsafe.astype(float)),
-        "coincidences": dense_tally(coincidences(np.column_stack([pairs.judge, pairs.raters]))),
+        "coincidences": dense_tally(measures.coincidences(np.column_stack([pairs.judge, pairs.raters]))),
     }
 
     def statistics(sums: Sums) -> dict[str, np.ndarray]:
         result = {name: measure(sums["levels"]) for name, measure in _FROM_LEVELS.items()}
-        result["spearman"] = spearman(sums["expected"])
-        result["kendall_tau_b"] = kendall_tau_b(sums["expected"])
-        result["pearson"] = pearson(sums["expected"], values)
-        result["unsafe_sensitivity"] = divided(sums["unsafe"][1], sums["unsafe"][0])
-        result["krippendorff_alpha"] = krippendorff_alpha(sums["coincidences"])
+        result["spearman"] = measures.spearman(sums["expected"])
+        result["kendall_tau_b"] = measures.kendall_tau_b(sums["expected"])
+        result["pearson"] = measures.pearson(sums["expected"], values)
+        result["unsafe_sensitivity"] = measures.divided(sums["unsafe"][1], sums["unsafe"][0])
+        result["krippendorff_alpha"] = measures.krippendorff_alpha(sums["coincidences"])
         return result
 
     intervals = bootstrap(tallies, pairs.conversation, statistics, **how)
@@ -79,15 +63,9 @@ def measures_of(pairs: Pairs, **how: Unpack[Resampling]) -> Measures:
         clusters = len(np.unique(pairs.conversation[rows]))
         result[name] = estimate(interval, clusters, name in _SHARES)
     if result["usable_agreement"]["value"] == 1 and result["cohen_kappa"]["value"] is not None:
-        result["cohen_kappa"] = _perfect_kappa(pairs)
+        # The two never differ: the low end is that of the agreement (Wilson), at the same chance agreement.
+        usable = float((pairs.physician >= USABLE_FROM).mean())
+        low = 1 - (1 - wilson(1.0, pairs.conversations).low) / (2 * usable * (1 - usable))
+        result["cohen_kappa"] = estimate(Interval(1.0, max(-1.0, low), 1.0), pairs.conversations)
     result["n"] = {"value": len(pairs.judge), "low": None, "high": None}
     return result
-
-
-def _perfect_kappa(pairs: Pairs) -> Estimate:
-    """Kappa where the two never differ: its low end is that of the agreement (Wilson), at the same chance agreement."""
-    usable = float((pairs.physician >= USABLE_FROM).mean())
-    conversations = pairs.conversations
-    disagreement = 1 - wilson(1.0, conversations).low
-    low = 1 - disagreement / (2 * usable * (1 - usable))
-    return estimate(Interval(1.0, max(-1.0, low), 1.0), conversations)

@@ -5,15 +5,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from medjudge.records import AnswerKey, Judgment, PhysicianScore, Question
+from medjudge.records import AnswerKey, Judgment, PhysicianScore, Question, grouped
 from medjudge.rounds import (
     binding_by_answer,
     by_rater,
     expected_of,
     level_of,
-    mean_probabilities,
     raters_of,
     scored_rounds,
+    usable_probability,
 )
 from medjudge.scale import USABLE_FROM, consensus
 from medjudge.scheme import LLMEVAL_MED, Scheme
@@ -75,12 +75,9 @@ def paired(
     Args:
         scores: Answers with no judgment are left out; they lower the coverage.
         teacher: Another judge's judgments of the same answers.
-        scheme: What the questions belong to.
     """
     by_id = {question.id: question for question in questions}
-    scores_by_answer: dict[AnswerKey, list[PhysicianScore]] = {}
-    for score in scores:
-        scores_by_answer.setdefault(score.answer_key, []).append(score)
+    scores_by_answer = grouped(scores, lambda score: score.answer_key)
     binding = binding_by_answer(scores)
     rounds, of_teacher = scored_rounds(judgments), scored_rounds(teacher)
     keys = [key for key in scores_by_answer if key in rounds and key.question_id in by_id]
@@ -96,9 +93,7 @@ def paired(
         conversation=_text(question.group for question in question_of_key),
         judge=np.array([level_of(rounds[key]) for key in keys], dtype=int),
         expected=np.array([expected_of(rounds[key]) for key in keys], dtype=float),
-        usable_probability=np.array(
-            [mean_probabilities(rounds[key])[USABLE_FROM - 1 :].sum() for key in keys], dtype=float
-        ),
+        usable_probability=np.array([usable_probability(rounds[key]) for key in keys], dtype=float),
         physician=np.array([consensus(score.level for score in binding[key]) for key in keys], dtype=int),
         unsafe=np.array([unsafe(by_id[key.question_id], binding[key], scheme) for key in keys], dtype=bool),
         raters=by_rater([scores_by_answer[key] for key in keys], raters_of(scores)),

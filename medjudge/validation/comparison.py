@@ -13,16 +13,18 @@ from medjudge.errors import InputError
 from medjudge.judge.pairs import comparison_file, pair_judgments, verdict_on
 from medjudge.judge.study_summary import read_result
 from medjudge.pair_records import PairJudgment, PairKey, PhysicianPair
-from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Question
+from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Question, grouped
 from medjudge.rounds import scored_rounds
 from medjudge.scale import LEVELS
 from medjudge.statistics.bootstrap import Resampling, interval_text
-from medjudge.statistics.davidson import Comparisons, ranking
+from medjudge.statistics.davidson import ranking
 from medjudge.statistics.estimates import Estimate, Record, estimate, mean_estimate
 from medjudge.statistics.labels import both_orders, likeliest, majority, pair_probabilities, swaps, verdict_agreement
 from medjudge.store import Run
-from medjudge.validation.usability import NO_REASON, REASONS
+from medjudge.validation.usability import REASONS
 
+_RESAMPLES = 2000
+"""Fewer than elsewhere, since each fits the ranking anew."""
 _Orders = dict[PairKey, dict[bool, PairJudgment]]
 """A pair's judgments by whether the model that its key names first was shown first."""
 
@@ -134,22 +136,6 @@ def read_pair_study(run: Run, judge: str) -> PairStudy | None:
     return read_result(PairStudy, comparison_file(run, judge), command)
 
 
-class PairSettings(NamedTuple):
-    """The settings of a comparison; `length` controls the ranking for the length of the answers.
-
-    There are fewer resamples than elsewhere, since each fits the ranking anew.
-    """
-
-    length: bool = False
-    resamples: int = 2000
-    seed: int = 0
-
-    @property
-    def how(self) -> Resampling:
-        """The keywords of a bootstrap."""
-        return {"resamples": self.resamples, "seed": self.seed}
-
-
 class _Table(NamedTuple):
     """One row a pair, shape (n,); verdicts are those on the model `first`: 1 better, 0 tie, -1 worse.
 
@@ -193,19 +179,22 @@ def pair_study(
     how: Literal["pairs", "pointwise"],
     models: Sequence[str],
     physicians: Sequence[PhysicianPair],
-    settings: PairSettings = PairSettings(),
+    length_control: bool = False,
+    seed: int = 0,
 ) -> PairStudy:
     """Computes a comparison of models from the records of a run.
 
     Args:
-        judge: The judge's name.
         how: Whether the judge compared answers, or its scores of single answers stand for pairs.
         models: The models to compare, at least two.
         physicians: Physicians' pairs, but for conversations that the judge was trained on.
+        length_control: Whether the ranking is controlled for the length of the answers.
+        seed: Of the bootstrap.
 
     Raises:
         InputError: No pair has a verdict.
     """
+    drawn: Resampling = {"resamples": _RESAMPLES, "seed": seed}
     possible = possible_pairs(run.questions(), run.answers(), models)
     singles = _pointwise_table(possible, run, judge, models)
     orders: _Orders = {}
@@ -232,17 +221,17 @@ def pair_study(
         shortened=sum(pair.answer_tokens_cut > 0 for own in orders.values() for pair in own.values()),
         questions=len({key.question_id for key in table.key}),
         conversations=len(np.unique(table.cluster)),
-        interval=interval_text(settings.resamples),
-        length_controlled=settings.length,
-        ranking=_ranking(table, models, settings),
-        swaps=_swaps(forward, backward, table.cluster, settings) if orders else None,
-        pointwise=_against_pointwise(table, singles, models, settings) if orders else None,
-        physicians=_against_physicians(table, singles if orders else None, physicians, settings),
+        interval=interval_text(_RESAMPLES),
+        length_controlled=length_control,
+        ranking=_ranking(table, models, length_control, drawn),
+        swaps=_swaps(forward, backward, table.cluster, drawn) if orders else None,
+        pointwise=_against_pointwise(table, singles, models, length_control, drawn) if orders else None,
+        physicians=_against_physicians(table, singles if orders else None, physicians, drawn),
     )
 
 
-def _swaps(forward: np.ndarray, backward: np.ndarray, cluster: np.ndarray, settings: PairSettings) -> SwapStudy:
-    measured = swaps(forward, backward, cluster, **settings.how)
+def _swaps(forward: np.ndarray, backward: np.ndarray, cluster: np.ndarray, how: Resampling) -> SwapStudy:
+    measured = swaps(forward, backward, cluster, **how)
     return SwapStudy(pairs=len(forward), disagreeing=int((forward != backward).sum()), **measured)
 
 
@@ -251,11 +240,8 @@ def _unjudged(orders: _Orders) -> dict[str, int]:
     reasons: Counter[str] = Counter()
     for pair in orders.values():
         missing = [pair.get(forward) for forward in (True, False) if _verdict(pair, forward) is None]
-        if missing and missing[0] is None:
-            reasons["one order is missing"] += 1
-        elif missing and missing[0] is not None:
-            kind = missing[0].error_kind
-            reasons[NO_REASON if kind is None else REASONS[kind]] += 1
+        if missing:
+            reasons["one order is missing" if missing[0] is None else REASONS[missing[0].error_kind]] += 1
     return dict(reasons)
 
 
@@ -302,29 +288,29 @@ def _table(keys: list[PairKey], verdict: np.ndarray, outcomes: np.ndarray, run: 
     return _Table(keys, first, second, verdict, outcomes, length, cluster)
 
 
-def _ranking(table: _Table, models: Sequence[str], settings: PairSettings) -> PairRanking:
-    comparisons = Comparisons(table.first, table.second, table.outcomes, table.length if settings.length else None)
-    ranked = ranking(comparisons, table.cluster, len(models), **settings.how)
+def _ranking(table: _Table, models: Sequence[str], length_control: bool, how: Resampling) -> PairRanking:
+    covariate = table.length if length_control else None
+    ranked = ranking(table.first, table.second, table.outcomes, len(models), table.cluster, covariate, **how)
     rows = []
     n = len(np.unique(table.cluster))
-    for place in sorted(range(len(models)), key=lambda model: -ranked.strength[model].value):
+    for place in sorted(range(len(models)), key=lambda model: -ranked[f"strength {model}"].value):
         own = np.concatenate([table.verdict[table.first == place], -table.verdict[table.second == place]])
         rows.append(
             RankedModel(
                 model=models[place],
-                strength=estimate(ranked.strength[place], n),
-                win_share=estimate(ranked.win_share[place], n),
+                strength=estimate(ranked[f"strength {place}"], n),
+                win_share=estimate(ranked[f"share {place}"], n),
                 wins=int((own == 1).sum()),
                 ties=int((own == 0).sum()),
                 losses=int((own == -1).sum()),
             )
         )
-    length = None if ranked.covariate is None else estimate(ranked.covariate, n)
-    return PairRanking(models=rows, tie=estimate(ranked.tie, n), length=length)
+    length = estimate(ranked["covariate"], n) if length_control else None
+    return PairRanking(models=rows, tie=estimate(ranked["tie"], n), length=length)
 
 
 def _against_pointwise(
-    table: _Table, singles: _Table, models: Sequence[str], settings: PairSettings
+    table: _Table, singles: _Table, models: Sequence[str], length_control: bool, how: Resampling
 ) -> PointwisePairs | None:
     """The judge's pairs against what its scores of the same answers say; None where it scored none of them."""
     own, single = table.only(singles.key), singles.only(table.key)
@@ -332,35 +318,34 @@ def _against_pointwise(
         return None
     shares = [part.outcomes[:, 0] + part.outcomes[:, 1] / 2 for part in (own, single)]
     return PointwisePairs(
-        ranking=_ranking(single, models, settings),
-        with_pairs=_agreement(own.verdict, single.verdict, own.key, own.cluster, settings),
-        difference=mean_estimate(np.abs(shares[0] - shares[1]), own.cluster, **settings.how),
+        ranking=_ranking(single, models, length_control, how),
+        with_pairs=_agreement(own.verdict, single.verdict, own.key, own.cluster, how),
+        difference=mean_estimate(np.abs(shares[0] - shares[1]), own.cluster, **how),
     )
 
 
 def _agreement(
-    first: np.ndarray, second: np.ndarray, keys: Iterable[PairKey], cluster: np.ndarray, settings: PairSettings
+    first: np.ndarray, second: np.ndarray, keys: Iterable[PairKey], cluster: np.ndarray, how: Resampling
 ) -> PairAgreement:
     pairs = set(keys)
-    measured = verdict_agreement(first, second, cluster, **settings.how)
+    measured = verdict_agreement(first, second, cluster, **how)
     return PairAgreement(pairs=len(pairs), questions=len({key.question_id for key in pairs}), **measured)
 
 
 def _against_physicians(
-    table: _Table, singles: _Table | None, physicians: Sequence[PhysicianPair], settings: PairSettings
+    table: _Table, singles: _Table | None, physicians: Sequence[PhysicianPair], how: Resampling
 ) -> PhysicianPairStudy | None:
     """The judge's pairs against physicians'; None where they have no pair in common."""
     people = [pair for pair in physicians if pair.rater != CONSTRUCTED]
-    verdicts: dict[PairKey, list[int]] = {}
-    for pair in people or physicians:
-        verdicts.setdefault(pair.pair_key, []).append(verdict_on(pair))
+    by_pair = grouped(people or physicians, lambda pair: pair.pair_key)
+    verdicts = {key: [verdict_on(pair) for pair in pairs] for key, pairs in by_pair.items()}
 
     def against(part: _Table | None) -> PairAgreement | None:
         part = part and part.only(verdicts)
         if part is None or not part.key:
             return None
         theirs = np.array([majority(verdicts[key]) for key in part.key])
-        return _agreement(part.verdict, theirs, part.key, part.cluster, settings)
+        return _agreement(part.verdict, theirs, part.key, part.cluster, how)
 
     measured = against(table)
     if measured is None:
@@ -370,11 +355,11 @@ def _against_physicians(
         constructed=not people,
         judge=measured,
         pointwise=against(singles),
-        among=_among(table, verdicts, settings),
+        among=_among(table, verdicts, how),
     )
 
 
-def _among(table: _Table, verdicts: Mapping[PairKey, Sequence[int]], settings: PairSettings) -> PairAgreement | None:
+def _among(table: _Table, verdicts: Mapping[PairKey, Sequence[int]], how: Resampling) -> PairAgreement | None:
     """The agreement of each two raters on the pairs that both compared."""
     rows = [
         (place, one, other)
@@ -384,4 +369,4 @@ def _among(table: _Table, verdicts: Mapping[PairKey, Sequence[int]], settings: P
     if not rows:
         return None
     places, first, second = map(np.array, zip(*rows, strict=True))
-    return _agreement(first, second, [table.key[place] for place in places], table.cluster[places], settings)
+    return _agreement(first, second, [table.key[place] for place in places], table.cluster[places], how)

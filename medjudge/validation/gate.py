@@ -17,8 +17,6 @@ from medjudge.validation.records import Study
 
 _FEWEST_TO_FAIL = 10
 """Conversations below which an interval is too rough even to fail a judge."""
-
-
 _NOTHING = Estimate(value=None, low=None, high=None)
 
 
@@ -168,13 +166,11 @@ def _covered(claim: _Claim, gate: Gate) -> tuple[CheckState, str]:
 
 def _decided(claim: _Claim, gate: Gate) -> tuple[CheckState, str]:
     """How far value, worst and best end of the interval lie on the right side of the requirement decides."""
-    at_most = claim.kind == CheckKind.PROBE_FLIPS
-
-    def beyond(end: float | None) -> float | None:
-        return None if end is None else (claim.required - end if at_most else end - claim.required)
-
-    value, low, high = map(beyond, (claim.estimate["value"], claim.estimate["low"], claim.estimate["high"]))
-    worst, best = (high, low) if at_most else (low, high)
+    value, worst, best = claim.estimate["value"], claim.estimate["low"], claim.estimate["high"]
+    sign = 1
+    if claim.kind == CheckKind.PROBE_FLIPS:  # at most so many
+        worst, best, sign = best, worst, -1
+    value, worst, best = (None if end is None else sign * (end - claim.required) for end in (value, worst, best))
     enough = claim.n >= gate.minimum_scores and claim.conversations >= gate.minimum_conversations
     if value is None or (worst is None and best is None):
         return CheckState.INCONCLUSIVE, "these scores allow no interval"

@@ -1,7 +1,7 @@
 """Scores of a run by a judge's verdicts on items (`items/JUDGE.json`), and these verdicts against physicians'."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from typing_extensions import Unpack
 from medjudge.item_records import ItemScore
 from medjudge.judge.items import item_judgments, item_study_file
 from medjudge.judge.study_summary import read_result
-from medjudge.records import CONSTRUCTED, AnswerKey, RubricItem
+from medjudge.records import CONSTRUCTED, AnswerKey, RubricItem, grouped
 from medjudge.scale import LEVELS, USABLE_FROM
 from medjudge.statistics.alt_test import AltTest, alt_test
 from medjudge.statistics.bootstrap import Resampling
@@ -144,13 +144,10 @@ def item_study(run: Run, judge: str, scores: Sequence[ItemScore], **how: Unpack[
         scores: Physicians' verdicts on items, but for conversations that the judge was trained on.
     """
     items = {question.id: found for question in run.questions() if (found := items_of(question))}
-    answers = [answer for answer in run.answers() if answer.question_id in items]
-    known = {answer.key for answer in answers}
-    judgments = [judgment for judgment in item_judgments(run, judge) if judgment.answer_key in known]
+    answers = dict.fromkeys(answer.key for answer in run.answers() if answer.question_id in items)
+    judgments = [judgment for judgment in item_judgments(run, judge) if judgment.answer_key in answers]
     verdicts = item_verdicts(run, judge, scores)
-    judged: dict[AnswerKey, list[Verdict]] = {}
-    for verdict in verdicts:
-        judged.setdefault(verdict.answer, []).append(verdict)
+    judged = grouped(verdicts, lambda verdict: verdict.answer)
     models = [
         _of_model(model, [of_answer for key, of_answer in judged.items() if key.model == model], how)
         for model in dict.fromkeys(answer.model for answer in answers)
@@ -165,7 +162,7 @@ def item_study(run: Run, judge: str, scores: Sequence[ItemScore], **how: Unpack[
         models=sorted(models, key=lambda row: -(row.share["value"] or 0)),
         themes=[
             ThemeItems(theme=theme, verdicts=len(own), met=_mean([(each.group, each.met) for each in own], True, how))
-            for theme, own in _grouped(verdicts, lambda verdict: verdict.theme).items()
+            for theme, own in grouped(verdicts, lambda verdict: verdict.theme).items()
         ],
         physicians=_against_physicians(verdicts, how),
     )
@@ -226,59 +223,42 @@ def _mean(values: Sequence[tuple[str, float]], share: bool, how: Resampling) -> 
     return mean_estimate(numbers, groups, share, **how)
 
 
-def _grouped(verdicts: Iterable[Verdict], by: Callable[[Verdict], str]) -> dict[str, list[Verdict]]:
-    groups: dict[str, list[Verdict]] = {}
-    for verdict in verdicts:
-        groups.setdefault(by(verdict), []).append(verdict)
-    return groups
-
-
 def _against_physicians(verdicts: Sequence[Verdict], how: Resampling) -> PhysicianItemStudy | None:
     decided = [verdict for verdict in verdicts if verdict.consensus is not None]
     if not decided:
         return None
     raters = sorted({rater for verdict in verdicts for rater in verdict.physicians})
     several = [verdict for verdict in verdicts if len(verdict.physicians) > 1]
-    by_item = _grouped(decided, lambda verdict: f"{verdict.answer.question_id}\n{verdict.item.text}")
+    with_judge = [(verdict, verdict.met, bool(verdict.consensus)) for verdict in decided]
+    # Each two raters are counted both ways round, so that no rater is the first.
+    pairs = [(verdict, pair) for verdict in several for pair in combinations(verdict.physicians.values(), 2)]
+    with_each_other = [(verdict, *sides) for verdict, pair in pairs for sides in (pair, pair[::-1])]
+    by_item = [
+        AgreementOnItem(
+            question_id=question_id,
+            item=item,
+            verdicts=len(own),
+            disagreements=sum(verdict.disagrees for verdict in own),
+        )
+        for (question_id, item), own in grouped(decided, lambda each: (each.answer.question_id, each.item.text)).items()
+    ]
     return PhysicianItemStudy(
         raters=raters,
         constructed=raters == [CONSTRUCTED],
-        judge=_agreement(decided, _with_judge, how),
-        by_theme={
-            theme: _agreement(own, _with_judge, how)
-            for theme, own in _grouped(decided, lambda verdict: verdict.theme).items()
-        },
-        by_item=sorted(map(_on_item, by_item.values()), key=lambda row: -row.disagreements / row.verdicts),
-        among=_agreement(several, _with_each_other, how) if several else None,
+        judge=_agreement(with_judge, how),
+        by_theme={theme: _agreement(own, how) for theme, own in grouped(with_judge, lambda row: row[0].theme).items()},
+        by_item=sorted(by_item, key=lambda row: -row.disagreements / row.verdicts),
+        among=_agreement(with_each_other, how) if several else None,
         alt_test=_alt_test(several, raters) if several else None,
     )
 
 
-def _with_judge(verdict: Verdict) -> list[tuple[bool, ...]]:
-    return [(verdict.met, bool(verdict.consensus))]
-
-
-def _with_each_other(verdict: Verdict) -> list[tuple[bool, ...]]:
-    """Each two raters, counted both ways round, so that no rater is the first."""
-    return [sides for pair in combinations(verdict.physicians.values(), 2) for sides in (pair, pair[::-1])]
-
-
-def _agreement(
-    verdicts: Sequence[Verdict], sides: Callable[[Verdict], list[tuple[bool, ...]]], how: Resampling
-) -> ItemAgreement:
-    rows = [(*both, verdict.group) for verdict in verdicts for both in sides(verdict)]
-    first, second, group = (np.array(column) for column in zip(*rows, strict=True))
-    measured = met_agreement(first, second, group, **how)
-    return ItemAgreement(verdicts=len(verdicts), answers=len({verdict.answer for verdict in verdicts}), **measured)
-
-
-def _on_item(own: Sequence[Verdict]) -> AgreementOnItem:
-    return AgreementOnItem(
-        question_id=own[0].answer.question_id,
-        item=own[0].item.text,
-        verdicts=len(own),
-        disagreements=sum(verdict.disagrees for verdict in own),
-    )
+def _agreement(rows: Sequence[tuple[Verdict, bool, bool]], how: Resampling) -> ItemAgreement:
+    groups = np.array([verdict.group for verdict, _, _ in rows])
+    first, second = np.array([sides for _, *sides in rows]).T
+    measured = met_agreement(first, second, groups, **how)
+    items = {(verdict.answer, verdict.item.text) for verdict, _, _ in rows}
+    return ItemAgreement(verdicts=len(items), answers=len({answer for answer, _ in items}), **measured)
 
 
 def _alt_test(several: Sequence[Verdict], raters: list[str]) -> AltTest:

@@ -40,8 +40,8 @@ def weaknesses(pairs: Pairs, most: int = 3) -> list[str]:
     candidates = sorted(_candidates(pairs), key=lambda weakness: (-weakness.harm, -weakness.at_least))
     chosen: list[_Weakness] = []
     for weakness in candidates:
-        repeats = any(weakness.kind == other.kind and _share(weakness.rows, other.rows) > 0.75 for other in chosen)
-        if not repeats and len(chosen) < most:
+        overlaps = [weakness.rows[other.rows].sum() for other in chosen if other.kind == weakness.kind]
+        if len(chosen) < most and max(overlaps, default=0) <= 0.75 * weakness.rows.sum():
             chosen.append(weakness)
     return [weakness.text for weakness in chosen]
 
@@ -55,7 +55,6 @@ def cannot_conclude(
         ceiling: Whether two physicians scored the same answers.
         teacher: Whether a teacher was compared.
         physicians: Whether physicians scored at all, and not constructed levels or another judge.
-        scheme: What the questions belong to.
     """
     usable = pairs.physician >= USABLE_FROM
     n, conversations = len(usable), pairs.conversations
@@ -108,7 +107,3 @@ def _places(pairs: Pairs) -> Iterator[tuple[np.ndarray, str]]:
         if len(names) > 1:
             for name in names:
                 yield column == name, f" {preposition} {name}"
-
-
-def _share(rows: np.ndarray, of: np.ndarray) -> float:
-    return float((rows & of).sum() / max(1, rows.sum()))

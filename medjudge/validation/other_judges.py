@@ -5,24 +5,31 @@ The other judge is its teacher, a member of the panel, or a judge that was train
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from typing_extensions import Unpack
 
 from medjudge.errors import InputError
-from medjudge.judge.panel import MemberRecord, read_panel_record
+from medjudge.judge.panel import read_panel_record
 from medjudge.judge.study_summary import Measures
 from medjudge.records import Judgment, PhysicianScore, Question
+from medjudge.scale import LEVELS
 from medjudge.scheme import LLMEVAL_MED, Scheme
-from medjudge.statistics.bootstrap import Resampling
-from medjudge.statistics.estimates import Record
-from medjudge.statistics.two_judges import Compared, compare
+from medjudge.statistics.bootstrap import Resampling, Sums, bootstrap, tally
+from medjudge.statistics.estimates import Record, estimate, paired_interval
+from medjudge.statistics.measures import bias, cohen_kappa, quadratic_kappa, usable_agreement
 from medjudge.store import Run
 from medjudge.validation.answers import Pairs, paired
 
 FEWEST_CONVERSATIONS = 30
 """Conversations below which non-inferiority is inconclusive, whatever the interval says."""
+_MEASURES = {
+    "usable_agreement": usable_agreement,
+    "cohen_kappa": cohen_kappa,
+    "quadratic_kappa": quadratic_kappa,
+    "bias": bias,
+}
 
 
 class NonInferiority(Record):
@@ -99,6 +106,46 @@ class LeaveOutStudy(Record):
     rows: list[LeaveOutRow]
 
 
+class Compared(NamedTuple):
+    """Estimates by measure, of each judge and of first minus second, on `n` answers; empty where there are none."""
+
+    n: int
+    conversations: int
+    first: Measures
+    second: Measures
+    difference: Measures
+
+
+def compare(pairs: Pairs, **how: Unpack[Resampling]) -> Compared:
+    """Compares a judge with a second one (`pairs.teacher`), on the answers that both scored.
+
+    The same resamples serve both, so differences in difficulty cancel out.
+    """
+    both = pairs.only(np.isfinite(pairs.teacher))
+    n, conversations = len(both.judge), both.conversations
+    if n == 0:
+        return Compared(0, 0, {}, {}, {})
+    tallies = {
+        side: tally((levels - 1) * LEVELS + both.physician - 1, (LEVELS, LEVELS))
+        for side, levels in (("first", both.judge), ("second", both.teacher.astype(int)))
+    }
+
+    def statistics(sums: Sums) -> dict[str, np.ndarray]:
+        values = {f"{side} {name}": measure(sums[side]) for side in tallies for name, measure in _MEASURES.items()}
+        for name in _MEASURES:
+            values[f"difference {name}"] = values[f"first {name}"] - values[f"second {name}"]
+        return values
+
+    intervals = bootstrap(tallies, both.conversation, statistics, **how)
+    usable = "difference usable_agreement"
+    intervals[usable] = paired_interval(intervals[usable], conversations)
+    sides = (
+        {name: estimate(intervals[f"{side} {name}"], conversations, name == "usable_agreement") for name in _MEASURES}
+        for side in (*tallies, "difference")
+    )
+    return Compared(n, conversations, *sides)
+
+
 def against_teacher(
     pairs: Pairs, teacher: str, margin: float = 0.05, **how: Unpack[Resampling]
 ) -> TeacherComparison | None:
@@ -108,35 +155,25 @@ def against_teacher(
     minus the margin: a one-sided test at 2.5 %, as regulators ask for it.
 
     Args:
-        teacher: Its name.
         margin: The largest loss of usable agreement, as a share, that would not matter; given before looking.
 
     Returns:
         None where no answer has scores of all three.
     """
-    scored, compared = _with_other(pairs, how)
-    if compared is None:
+    n, conversations, of_judge, of_teacher, difference = compare(pairs, **how)
+    if n == 0:
         return None
-    low, conversations = compared.difference["usable_agreement"]["low"], scored.conversations
+    low = difference["usable_agreement"]["low"]
+    shown = low >= -margin if low is not None and conversations >= FEWEST_CONVERSATIONS else None
     return TeacherComparison(
         teacher=teacher,
-        n=len(scored.judge),
+        n=n,
         conversations=conversations,
-        of_judge=compared.first,
-        of_teacher=compared.second,
-        difference=compared.difference,
-        non_inferiority=NonInferiority(
-            margin=margin, shown=low >= -margin if low is not None and conversations >= FEWEST_CONVERSATIONS else None
-        ),
+        of_judge=of_judge,
+        of_teacher=of_teacher,
+        difference=difference,
+        non_inferiority=NonInferiority(margin=margin, shown=shown),
     )
-
-
-def _with_other(pairs: Pairs, how: Resampling) -> tuple[Pairs, Compared | None]:
-    """The answers that the other judge (`pairs.teacher`) scored too, and both judges on them."""
-    scored = pairs.only(np.isfinite(pairs.teacher))
-    if len(scored.judge) == 0:
-        return scored, None
-    return scored, compare(scored.judge, scored.teacher.astype(int), scored.physician, scored.conversation, **how)
 
 
 def panel_study(
@@ -148,17 +185,32 @@ def panel_study(
     or below the margin, and worse where the low end lies above 0; below 30 conversations neither is said.
 
     Args:
-        panel: Its name.
-        scores: The physicians' scores.
         margin: The loss of usable agreement that does not matter.
     """
     record = read_panel_record(run, panel)
     assert record is not None
     questions, judgments, scheme = run.questions(), run.judgments(panel), run.scheme()
-    rows = [
-        _member(member, paired(questions, judgments, scores, run.judgments(member.judge), scheme), margin, how)
-        for member in record.members
-    ]
+    rows = []
+    for member in record.members:
+        compared = compare(paired(questions, judgments, scores, run.judgments(member.judge), scheme), **how)
+        as_good = None
+        if compared.conversations >= FEWEST_CONVERSATIONS:
+            low, high = (compared.difference["usable_agreement"][end] for end in ("low", "high"))
+            if low is not None and high is not None:
+                as_good = True if high <= margin else False if low > 0 else None
+        seconds = round(member.seconds / member.judged, 4) if member.seconds and member.judged else None
+        rows.append(
+            MemberAgreement(
+                judge=member.judge,
+                n=compared.n,
+                measures=compared.second,
+                difference=compared.difference,
+                as_good=as_good,
+                seconds=member.seconds,
+                seconds_per_answer=seconds,
+                usd=member.usd,
+            )
+        )
     good = [row for row in rows if row.as_good]
     cheapest = min(good, key=lambda row: (row.usd is None, row.usd or 0.0, row.seconds), default=None)
     costs = [row.usd for row in rows if row.usd is not None]
@@ -168,26 +220,6 @@ def panel_study(
         enough=cheapest.judge if cheapest else None,
         seconds=round(sum(row.seconds for row in rows), 1),
         usd=round(sum(costs), 6) if len(costs) == len(rows) else None,
-    )
-
-
-def _member(member: MemberRecord, both: Pairs, margin: float, how: Resampling) -> MemberAgreement:
-    """A member on the answers that it, the panel and physicians scored; `both.teacher` is the member's level."""
-    scored, compared = _with_other(both, how)
-    as_good = None
-    if compared is not None and scored.conversations >= FEWEST_CONVERSATIONS:
-        low, high = (compared.difference["usable_agreement"][end] for end in ("low", "high"))
-        if low is not None and high is not None:
-            as_good = True if high <= margin else False if low > 0 else None
-    return MemberAgreement(
-        judge=member.judge,
-        n=len(scored.judge),
-        measures=compared.second if compared else {},
-        difference=compared.difference if compared else {},
-        as_good=as_good,
-        seconds=member.seconds,
-        seconds_per_answer=round(member.seconds / member.judged, 4) if member.seconds and member.judged else None,
-        usd=member.usd,
     )
 
 
@@ -211,8 +243,6 @@ def leave_out_rows(
         questions: They give the category and the conversation of each answer.
         unseen: Value -> judgments by the judge that was trained without it. Those of other values are ignored.
         seen: Judgments by the judge trained on everything.
-        scores: The physicians' scores.
-        scheme: What the questions belong to.
 
     Raises:
         InputError: Physicians scored no answer of a value.
@@ -232,16 +262,16 @@ def leave_out_rows(
         parts.append((None, Pairs(*of_all), sum(number for *_, number in parts)))
     rows = []
     for left_out, pairs, number in parts:
-        both, compared = _with_other(pairs, how)
+        n, conversations, of_unseen, of_seen, difference = compare(pairs, **how)
         rows.append(
             LeaveOutRow(
                 left_out=left_out,
-                n=len(both.judge),
-                coverage=round(len(both.judge) / number, 6),
-                conversations=both.conversations,
-                unseen=compared and compared.first,
-                seen=compared and compared.second,
-                difference=compared and compared.difference,
+                n=n,
+                coverage=round(n / number, 6),
+                conversations=conversations,
+                unseen=of_unseen or None,
+                seen=of_seen or None,
+                difference=difference or None,
             )
         )
     return rows

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 from typing_extensions import Unpack
 
-from medjudge.records import CONSTRUCTED, AnswerKey, PhysicianScore, Question
+from medjudge.records import CONSTRUCTED, PhysicianScore, Question, grouped
 from medjudge.rounds import by_rater, raters_of
 from medjudge.scale import LEVELS
 from medjudge.statistics.alt_test import Alignment, AltTest, alt_test
@@ -72,14 +72,10 @@ def agreement_of_physicians(
         As `agreement_of_raters`; None where no answer was scored by two physicians.
     """
     group = {question.id: question.group for question in questions}
-    scores_by_answer: dict[AnswerKey, list[PhysicianScore]] = {}
-    for score in scores:
-        if score.rater != CONSTRUCTED and score.question_id in group:
-            scores_by_answer.setdefault(score.answer_key, []).append(score)
-    of_answers = [*scores_by_answer.values()]
-    raters = raters_of(score for answer_scores in of_answers for score in answer_scores)
-    conversation = np.array([group[key.question_id] for key in scores_by_answer], dtype=object)
-    return agreement_of_raters(by_rater(of_answers, raters), conversation, **how)
+    known = [score for score in scores if score.rater != CONSTRUCTED and score.question_id in group]
+    by_answer = grouped(known, lambda score: score.answer_key)
+    conversation = np.array([group[key.question_id] for key in by_answer], dtype=object)
+    return agreement_of_raters(by_rater([*by_answer.values()], raters_of(known)), conversation, **how)
 
 
 def agreement_of_raters(

@@ -89,4 +89,4 @@ def probe_effect(
 def _share(happened: np.ndarray, conversation: np.ndarray) -> Estimate:
     if len(happened) == 0:
         return Estimate(value=None, low=None, high=None)
-    return interval_estimate(float(happened.mean()), *clustered_wilson(happened, conversation, cautious=True))
+    return interval_estimate(*clustered_wilson(happened, conversation, cautious=True))

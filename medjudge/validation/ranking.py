@@ -36,7 +36,11 @@ def first_of_two(ranking: Ranking, against: str) -> str | None:
     """
     if len(ranking.models) > 2:
         return None
-    judge, physicians = _first(ranking, "judge"), _first(ranking, "physicians")
+    (one, of_one), (other, of_other) = ranking.models.items()
+    judge, physicians = (
+        "neither (equal rates)" if first == second else one if first > second else other
+        for first, second in ((of_one.judge, of_other.judge), (of_one.physicians, of_other.physicians))
+    )
     if judge == physicians:
         return f"Of two models, {judge} is first by the judge and by {against}"
     return f"Of two models, {judge} is first by the judge, {physicians} by {against}"
@@ -98,11 +102,6 @@ def _rates(pairs: Pairs) -> ModelRates:
         by_all["teacher"] = pairs.teacher
     rates = {name: round(float((levels >= USABLE_FROM).mean()), 6) for name, levels in by_all.items()}
     return ModelRates(n=len(pairs.judge), **rates)
-
-
-def _first(ranking: Ranking, by: str) -> str:
-    (one, first), (other, second) = ((name, getattr(rates, by)) for name, rates in ranking.models.items())
-    return "neither (equal rates)" if first == second else one if first > second else other
 
 
 def _orders(rates: np.ndarray) -> np.ndarray:

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from medjudge.records import Judgment, PhysicianScore, Question
-from medjudge.rounds import binding_by_answer, level_of, mean_probabilities, scored_rounds
+from medjudge.rounds import binding_by_answer, level_of, scored_rounds, usable_probability
 from medjudge.scale import USABLE_FROM, consensus
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.statistics.bootstrap import Interval
 from medjudge.statistics.estimates import Estimate, Record, estimate, rounded
-from medjudge.statistics.prediction_powered import Rate, physicians_only_rate, prediction_powered_rate
+from medjudge.statistics.prediction_powered import physicians_only_rate, prediction_powered_rate
 
 
 class UsabilityRate(Record):
@@ -47,7 +47,6 @@ def usability_rates(
         judgments: All judgments of the judge; it predicts what physicians would say with its probability of usable, and
             with 0 where it left an answer unscored.
         scores: Physicians' scores of some of these answers, chosen without regard to what the judge said.
-        scheme: What the questions belong to.
 
     Returns:
         None where the judge judged no answer beyond those that physicians scored.
@@ -72,7 +71,21 @@ def usability_rates(
     model = np.array([key.model for key in rounds])
 
     def rate(rows: np.ndarray) -> UsabilityRate:
-        return _rate(by_judge[rows], by_physicians[rows], conversation[rows])
+        powered = prediction_powered_rate(by_judge[rows], by_physicians[rows], conversation[rows])
+        alone = physicians_only_rate(by_physicians[rows], conversation[rows])
+        estimates = [
+            estimate(Interval(each.value, each.low, each.high), powered.conversations_scored)
+            for each in (powered, alone)
+        ]
+        return UsabilityRate(
+            answers=powered.answers,
+            scored=powered.scored,
+            prediction_powered=estimates[0],
+            physicians_only=estimates[1],
+            judge_only=rounded(float(by_judge[rows].mean())),
+            power_tuning=rounded(powered.power_tuning),
+            note=powered.note,
+        )
 
     return Usability(
         answers=len(by_judge),
@@ -86,23 +99,6 @@ def usability_rates(
 def _usable_by_judge(rounds: Sequence[Judgment]) -> float:
     if not rounds:
         return 0.0
-    probability = float(mean_probabilities(rounds)[USABLE_FROM - 1 :].sum())
+    probability = usable_probability(rounds)
     # The probabilities of a record may sum to a thousandth more than 1.
     return min(1.0, probability) if np.isfinite(probability) else float(level_of(rounds) >= USABLE_FROM)
-
-
-def _rate(by_judge: np.ndarray, by_physicians: np.ndarray, conversation: np.ndarray) -> UsabilityRate:
-    powered = prediction_powered_rate(by_judge, by_physicians, conversation)
-
-    def of(rate: Rate) -> Estimate:
-        return estimate(Interval(rate.value, rate.low, rate.high), powered.conversations_scored)
-
-    return UsabilityRate(
-        answers=powered.answers,
-        scored=powered.scored,
-        prediction_powered=of(powered),
-        physicians_only=of(physicians_only_rate(by_physicians, conversation)),
-        judge_only=rounded(float(by_judge.mean())),
-        power_tuning=rounded(powered.power_tuning),
-        note=powered.note,
-    )

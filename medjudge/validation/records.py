@@ -60,8 +60,8 @@ class Study(Outcome):
     ranking: Ranking | None
     confidence: Confidence | None
     usability: Usability | None
-    probes: ProbeStudy | None
-    leave_out: LeaveOutStudy | None
+    probes: ProbeStudy | None = None
+    leave_out: LeaveOutStudy | None = None
     pairs: PhysicianPairStudy | None = None
     items: PhysicianItemStudy | None = None
     panel: PanelStudy | None = None
@@ -107,13 +107,7 @@ def write_study(run: Run, study: Study, against: str | None, scores_are_of_run: 
     """
     judgments = len(run.judgments(study.judge))
     scores = len(run.judgments(against) if against else run.physician_scores()) if scores_are_of_run else None
-    made = MadeFrom(
-        judgments=judgments,
-        judgments_sha256=_judgments_sha256(run, study.judge, judgments),
-        scores=scores,
-        scores_sha256="" if scores is None else _scores_sha256(run, against, scores),
-        figures_sha256=_figures_sha256(study.model_dump(mode="json")),
-    )
+    made = _made_from(run, study.judge, against, judgments, scores, study.model_dump(mode="json"))
     study = study.model_copy(update={"made_from": made})
     write_json(run.agreement_file(study.judge, against), study.model_dump(mode="json"))
     return study
@@ -125,25 +119,31 @@ def _why_changed(run: Run, study: Study, fields: dict[str, Any]) -> str | None:
     if made is None:
         return None
     against = study.against if study.against_kind == AgainstKind.JUDGE else None
-    if made.figures_sha256 != _figures_sha256(fields):
+    now = _made_from(run, study.judge, against, made.judgments, made.scores, fields)
+    if now.figures_sha256 != made.figures_sha256:
         return FIGURES_CHANGED
-    if made.scores is not None and made.scores_sha256 != _scores_sha256(run, against, made.scores):
+    if now.scores_sha256 != made.scores_sha256:
         return SCORES_CHANGED
-    return JUDGMENTS_CHANGED if made.judgments_sha256 != _judgments_sha256(run, study.judge, made.judgments) else None
+    return JUDGMENTS_CHANGED if now.judgments_sha256 != made.judgments_sha256 else None
 
 
-def _judgments_sha256(run: Run, judge: str, first: int) -> str:
-    return digest(run.judgments(judge), run.texts(), first)
+def _made_from(
+    run: Run, judge: str, against: str | None, judgments: int, scores: int | None, fields: dict[str, Any]
+) -> MadeFrom:
+    """The hashes of the first judgments and scores of a run. What was added later is no part of them.
 
-
-def _scores_sha256(run: Run, against: str | None, first: int) -> str:
-    """Of the other side's scores. What was added later is no part of it, but for agreed scores, which replace some."""
-    if against is not None:
-        return _judgments_sha256(run, against, first)
-    texts = run.texts()
-    return digest(run.physician_scores(), texts, first) + digest(run.adjudicated(), texts)
-
-
-def _figures_sha256(fields: dict[str, Any]) -> str:
+    Agreed scores are an exception, since they replace some.
+    """
+    texts, scores_sha256 = run.texts(), ""
+    if scores is not None and against is not None:
+        scores_sha256 = digest(run.judgments(against), texts, scores)
+    elif scores is not None:
+        scores_sha256 = digest(run.physician_scores(), texts, scores) + digest(run.adjudicated(), texts)
     figures = {name: value for name, value in fields.items() if name != "made_from"}
-    return sha256(json.dumps(figures, sort_keys=True).encode()).hexdigest()
+    return MadeFrom(
+        judgments=judgments,
+        judgments_sha256=digest(run.judgments(judge), texts, judgments),
+        scores=scores,
+        scores_sha256=scores_sha256,
+        figures_sha256=sha256(json.dumps(figures, sort_keys=True).encode()).hexdigest(),
+    )

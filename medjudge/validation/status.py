@@ -66,20 +66,21 @@ def validation_status(
         Never validated where no physicians' score was compared, whatever else was. Stale where no validation holds for
         this use.
     """
-    if use is not None:
-        reason = _why_stale(_against_physicians(studies, scheme), use)
-        if reason is not None:
-            before = validation_status(studies, category, scheme).line
-            return ValidationStatus(ValidationState.STALE, f"stale: {reason}; before that: {before}")
-        studies = measured_in_use(studies, use) or studies
-    elsewhere = sorted({study.scheme.name for study in studies if study.scheme.name != scheme})
-    studies = [study for study in studies if study.scheme.name == scheme]
-    against_physicians = _against_physicians(studies, scheme)
+    of_scheme = [study for study in studies if study.scheme.name == scheme]
+    against_physicians = [study for study in of_scheme if study.against_kind == AgainstKind.PHYSICIANS]
     if not against_physicians:
-        others = sorted({study.against for study in studies})
+        elsewhere = sorted({study.scheme.name for study in studies if study.scheme.name != scheme})
+        others = sorted({study.against for study in of_scheme})
         compared = f"; compared with {', '.join(others)} only" if others else ""
         compared += f"; validated on {', '.join(elsewhere)} only" if elsewhere else ""
         return ValidationStatus(ValidationState.NEVER_VALIDATED, f"never validated against physicians{compared}")
+    if use is not None:
+        in_use = [study for study in against_physicians if _other_part(study, use) is None]
+        reason = _why_stale(against_physicians[-1], in_use, use)
+        if reason is not None:
+            before = validation_status(studies, category, scheme).line
+            return ValidationStatus(ValidationState.STALE, f"stale: {reason}; before that: {before}")
+        against_physicians = in_use
     study = against_physicians[-1]
     if study.changed is not None:
         again = f"; run `{use.command}`" if use is not None else ""
@@ -104,26 +105,13 @@ def validation_statuses(
     return {column: validation_status(studies, part, scheme.name, use) for column, part in parts.items()}
 
 
-def measured_in_use(studies: Sequence[StudySummary], use: Use) -> list[StudySummary]:
-    """The studies of the same judge with the same rubrics and scheme, whatever models answered."""
-    return [study for study in studies if _other_part(study, use) is None]
-
-
-def _against_physicians(studies: Sequence[StudySummary], scheme: str) -> list[StudySummary]:
-    return [study for study in studies if study.scheme.name == scheme and study.against_kind == AgainstKind.PHYSICIANS]
-
-
-def _why_stale(against_physicians: Sequence[StudySummary], use: Use) -> str | None:
-    """Why no validation holds for a use, and what to run; None where one does, or where there is none."""
-    if not against_physicians:
-        return None
+def _why_stale(last: StudySummary, in_use: Sequence[StudySummary], use: Use) -> str | None:
+    """Why none of the validations with the judge, rubrics and scheme `in_use` suffices; None where they do."""
     again = f"run `{use.command}`"
-    same = measured_in_use(against_physicians, use)
-    if not same:
-        return f"validated with {_other_part(against_physicians[-1], use)}; {again}"
-    measured = {model for study in same for model in study.models}
-    unmeasured = sorted(use.models - measured)
-    if not unmeasured or not all(study.models for study in same):  # earlier versions did not record the models
+    if not in_use:
+        return f"validated with {_other_part(last, use)}; {again}"
+    unmeasured = sorted(use.models - {model for study in in_use for model in study.models})
+    if not unmeasured or not all(study.models for study in in_use):  # earlier versions did not record the models
         return None
     more = f" and {len(unmeasured) - 3} more" if len(unmeasured) > 3 else ""
     return f"not validated on answers of {', '.join(unmeasured[:3])}{more}; {again}"

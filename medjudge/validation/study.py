@@ -56,12 +56,10 @@ def agreement_study(
     """Compares a judge with physicians: overall and by part, with physicians among each other, and with its teacher.
 
     Args:
-        judge: The judge's name.
         judgments: Its judgments; those of answers that no physician scored serve the prediction-powered rates.
         scores: The physicians' scores; answers with no judgment lower the coverage.
         against: The judge whose scores these are. By default they are by physicians, or constructed where all are.
         teacher: Judgments of the judge that this one is to replace.
-        scheme: What the questions belong to.
 
     Returns:
         The study, checked against the gate as far as it goes; `with_parts` adds probes and left-out parts.
@@ -122,8 +120,6 @@ def agreement_study(
         ranking=ranking(pairs, **how),
         confidence=confidence(pairs, **how),
         usability=usability_rates(questions, judgments, scores, scheme) if of_physicians else None,
-        probes=None,
-        leave_out=None,
         weaknesses=weaknesses(pairs),
         cannot_conclude=cannot_conclude(pairs, ceiling is not None, compared is not None, of_physicians, scheme),
         gate=GateResult(passed=None, usual=True, checks=[]),
@@ -143,11 +139,7 @@ def teacher_scores(judgments: Iterable[Judgment]) -> list[PhysicianScore]:
     """Another judge's scores as if they were a physician's, for `--against`; each round is a rater."""
     return [
         PhysicianScore(
-            question_id=judgment.question_id,
-            model=judgment.model,
-            sample=judgment.sample,
-            rater=f"{judgment.judge}, round {judgment.round}",
-            score=judgment.score,
+            **judgment.answer_key._asdict(), rater=f"{judgment.judge}, round {judgment.round}", score=judgment.score
         )
         for judgment in judgments
         if judgment.score is not None

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from medjudge.records import AnswerKey, ErrorKind, Judgment, Question
+from medjudge.records import AnswerKey, ErrorKind, Judgment, Question, grouped
 from medjudge.rounds import level_of, scored_rounds
-from medjudge.scale import USABLE_FROM
+from medjudge.scale import USABLE_FROM, consensus
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.statistics.estimates import FEWEST_FOR_INTERVAL, clustered_wilson
 
-REASONS = {
+REASONS: dict[ErrorKind | None, str] = {
+    None: "reason not recorded",
     ErrorKind.EMPTY_ANSWER: "empty answer",
     ErrorKind.LANGUAGE: "language that the judge does not read",
     ErrorKind.WINDOW: "too long for the judge",
@@ -26,7 +27,7 @@ REASONS = {
     ErrorKind.TOO_FEW_MEMBERS: "scored by too few members of the panel",
 }
 """Why answers have no score, for people."""
-NO_REASON, NOT_JUDGED = "reason not recorded", "not judged yet"
+NOT_JUDGED = "not judged yet"
 
 
 @dataclass(frozen=True)
@@ -111,8 +112,7 @@ class Coverage(NamedTuple):
     @property
     def why(self) -> str:
         """The reasons, the most frequent first: `3 empty answer, 1 request failed`."""
-        ordered = sorted(self.reasons.items(), key=lambda item: -item[1])
-        return ", ".join(f"{number:,} {reason}" for reason, number in ordered)
+        return ", ".join(f"{number:,} {reason}" for reason, number in Counter(self.reasons).most_common())
 
 
 class QuestionCounts(NamedTuple):
@@ -144,7 +144,6 @@ def score_models(
     Args:
         judgments: Of one judge.
         models: The models to list, so that one with no score at all still shows.
-        scheme: What the questions belong to.
         answers: The answers that exist; every question counts as answered unless given.
 
     Returns:
@@ -158,35 +157,29 @@ def score_models(
         keys = [(model, question.id) for question in inside]
         without_score = [key for key in keys if key not in scores]
         not_answered = 0 if answered is None else sum(key not in answered for key in without_score)
-        usable = np.array([_is_usable(scores.get(key)) for key in keys])
-        share = _share(usable, [question.group for question in inside])
-        if len(without_score) == len(keys):
-            share = (None, None, None)
+        usable = np.array([key in scores and consensus(scores[key]) >= USABLE_FROM for key in keys])
+        scored = len(without_score) < len(keys)
+        share = _share(usable, [question.group for question in inside]) if scored else (None, None, None)
         unscored = len(without_score) - not_answered
         return Rate(*share, int(usable.sum()), len(keys), unscored, not_answered)
 
-    rates = {}
+    rates, by_category = {}, grouped(questions, lambda question: question.category)
     for model in models:
         parts, subcategories = {"OP": rate(model, questions)}, {}
         for category in scheme.columns[1:]:
-            inside = [question for question in questions if question.category == category]
-            if inside:
+            if inside := by_category.get(category):
                 parts[category] = rate(model, inside)
-                names = sorted({question.subcategory for question in inside if question.subcategory})
-                subcategories[category] = {
-                    name: rate(model, [question for question in inside if question.subcategory == name])
-                    for name in names
-                }
+                by_name = sorted(grouped(inside, lambda question: question.subcategory).items())
+                subcategories[category] = {name: rate(model, own) for name, own in by_name if name}
         rates[model] = ModelUsability(parts, subcategories, _lowest(questions, model, levels))
     return rates
 
 
 def usable_table(questions: Sequence[Question], judgments: Sequence[Judgment], models: Sequence[str]) -> np.ndarray:
     """The usability of each model's answer to each question, shape (models, questions), by the rule of the rates."""
-    scores = scores_by_question(judgments)
-    return np.array(
-        [[_is_usable(scores.get((model, question.id))) for question in questions] for model in models], dtype=bool
-    )
+    levels = {key: consensus(values) for key, values in scores_by_question(judgments).items()}
+    keys = [[(model, question.id) for question in questions] for model in models]
+    return np.array([[levels.get(key, 0) >= USABLE_FROM for key in row] for row in keys], dtype=bool)
 
 
 def scores_by_question(judgments: Sequence[Judgment]) -> dict[tuple[str, str], list[int]]:
@@ -196,11 +189,6 @@ def scores_by_question(judgments: Sequence[Judgment]) -> dict[tuple[str, str], l
         if judgment.score is not None:
             scores.setdefault((judgment.model, judgment.question_id), []).append(judgment.score)
     return scores
-
-
-def _is_usable(values: Sequence[int] | None) -> bool:
-    # Sums of whole numbers compared, not means: exact at the threshold.
-    return values is not None and sum(values) >= USABLE_FROM * len(values)
 
 
 def _lowest(questions: Sequence[Question], model: str, levels: Mapping[AnswerKey, int]) -> dict[int, LowShare]:
@@ -225,17 +213,14 @@ def _share(happened: np.ndarray, conversations: Sequence[str], digits: int = 2) 
     share = round(float(happened.sum()) / len(happened) * 100, digits)
     if len(set(conversations)) < FEWEST_FOR_INTERVAL:
         return share, None, None
-    low, high = clustered_wilson(happened, np.array(conversations))
+    _, low, high = clustered_wilson(happened, np.array(conversations))
     return share, round(100 * low, digits), round(100 * high, digits)
 
 
 def coverage(keys: Sequence[AnswerKey], judgments: Sequence[Judgment]) -> Coverage:
     """Counts the answers, and those that no judgment scored, by the reason of the last one."""
     with_score = {judgment.answer_key for judgment in judgments if judgment.score is not None}
-    reason = {
-        judgment.answer_key: NO_REASON if judgment.error_kind is None else REASONS[judgment.error_kind]
-        for judgment in judgments
-    }
+    reason = {judgment.answer_key: REASONS[judgment.error_kind] for judgment in judgments}
     unscored = [key for key in keys if key not in with_score]
     return Coverage(len(keys), len(unscored), dict(Counter(reason.get(key, NOT_JUDGED) for key in unscored)))
 

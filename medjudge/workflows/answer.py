@@ -1,5 +1,6 @@
 """`medjudge answer`: models answer a benchmark's questions."""
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,19 +11,19 @@ from typing import Any, NamedTuple
 from medjudge.answer.conversation import answer_questions as answered_by
 from medjudge.answer.conversation import cut_off, unanswered
 from medjudge.answer.openai_engine import OpenAIEngine
-from medjudge.answer.thinking import ThinkingOptions, check_thinking
+from medjudge.answer.thinking import ThinkingOptions
 from medjudge.answer.transformers_engine import RayEngine, TransformersEngine, require_chat_model
-from medjudge.answer.vllm_engine import Asked, VllmEngine, VllmMemory
+from medjudge.answer.vllm_engine import Asked, VllmEngine, VllmMemory, require_vllm
 from medjudge.chat_api.client import Server, check_server
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.chat_api.transport import server_address, server_model
 from medjudge.errors import InputError
-from medjudge.models.hardware import report_peak_memory
+from medjudge.models.hardware import choose_device, report_peak_memory
 from medjudge.models.loading import commit, model_name
+from medjudge.parallel.ray_pool import require_ray
 from medjudge.records import Answer, Question
 from medjudge.screen import say_on_terminal, stop_explained
 from medjudge.store import Run
-from medjudge.workflows.engines import check_engine
 from medjudge.workflows.run_folder import Choice, chosen, open_benchmark, record_spending, start_run
 
 
@@ -146,6 +147,28 @@ def answering_name(model: str) -> str:
     return server_model(model, "--model") or model_name(model)
 
 
+def check_engine(engine: str, device: str) -> None:
+    """Finds out before any work whether this machine has an engine and a device.
+
+    Args:
+        engine: `transformers`, `vllm` or `ray`.
+        device: `auto`, `cpu` or `cuda`; with Ray, of the workers, where this machine may have none.
+
+    Raises:
+        InputError: It has not, or `accelerate launch` started several processes.
+    """
+    if "LOCAL_RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise InputError("accelerate launch: this command runs in one process; --engine ray shares its work over GPUs")
+    if engine != "ray" or device != "cuda":
+        choose_device(device)
+    if engine == "vllm":
+        require_vllm()
+    elif engine == "ray":
+        require_ray()
+    elif engine != "transformers":
+        raise InputError(f"--engine {engine}: unknown; use transformers, vllm or ray")
+
+
 def check_answering(models: Sequence[str], options: AnswerOptions, offline: bool) -> None:
     """Finds out before anything is written whether all models can answer.
 
@@ -153,7 +176,6 @@ def check_answering(models: Sequence[str], options: AnswerOptions, offline: bool
         InputError: One of them cannot.
     """
     check_engine(options.engine, options.device)
-    check_thinking(options.thinking.mode)
     for name in models:
         if model := server_model(name, "--model"):
             check_server(f"--model {name}", model, options.server.base_url, offline, options.limit)
@@ -247,8 +269,7 @@ def _load(run: Run, model: str, options: AnswerOptions, questions: Sequence[Ques
     thinking, system = options.thinking, options.system
     how: dict[str, Any] = {"max_new_tokens": tokens, "temperature": temperature, "thinking": thinking}
     if name := server_model(model, "--model"):
-        spending = Spending(run, options.limit)
-        api = OpenAIEngine(name, options.server, spending, tokens, temperature, thinking)
+        api = OpenAIEngine(name, options.server, Spending(run, options.limit), tokens, temperature, thinking)
         return partial(answered_by, api, system=system)
     name = model_name(model)
     say_on_terminal(f"loading model {name} ...")
@@ -256,7 +277,6 @@ def _load(run: Run, model: str, options: AnswerOptions, questions: Sequence[Ques
         source = str(Path(model).resolve()) if Path(model).is_dir() else model
         return RayEngine(name, source, options.device, tokens, temperature, thinking, system).answer_questions
     if options.engine == "vllm":
-        asked = Asked(questions, system)
-        vllm = VllmEngine(model, asked=asked, memory=options.vllm, **how)
+        vllm = VllmEngine(model, asked=Asked(questions, system), memory=options.vllm, **how)
         return partial(answered_by, vllm, system=system)
     return partial(answered_by, TransformersEngine(model, device=options.device, **how), system=system)

@@ -34,7 +34,6 @@ from medjudge.records import AnswerKey, earlier_turns
 from medjudge.screen import say
 from medjudge.store import Run
 from medjudge.validation.comparison import (
-    PairSettings,
     PairStudy,
     PhysicianPairStudy,
     pair_study,
@@ -52,14 +51,16 @@ class CompareOptions(NamedTuple):
     Attributes:
         models: The models; all of the run unless given.
         budget: The most pairs that the run holds of this judge afterwards, drawn by the seed; None for all.
-        settings: Length control, resamples and seed.
+        length_control: Ranks as if all answers were of equal length.
+        seed: Of the draw of pairs and of the bootstrap.
         judging: How the judge is run.
         offline: Refuses a judge on a server that is not this machine.
     """
 
     models: tuple[str, ...] = ()
     budget: int | None = None
-    settings: PairSettings = PairSettings()
+    length_control: bool = False
+    seed: int = 0
     judging: JudgeOptions = JudgeOptions()
     offline: bool = False
 
@@ -135,7 +136,7 @@ def compare(
             answers = {key for pair in possible for key in pair.answers}
             judged_by(run, judge_ref, options.judging, answers)
             new = 0
-        study = write_pair_study(run, judge_ref, models, options.settings)
+        study = write_pair_study(run, judge_ref, models, options.length_control, options.seed)
         spent = run.manifest().get("spending") or {}
     return Comparison(run, study, new, spent.get("usd"))
 
@@ -145,7 +146,9 @@ def compares(judge_ref: AnyRef) -> TypeGuard[JudgeRef]:
     return judge_ref.kind in ("api", "generative")
 
 
-def write_pair_study(run: Run, judge_ref: AnyRef, models: Sequence[str], settings: PairSettings) -> PairStudy:
+def write_pair_study(
+    run: Run, judge_ref: AnyRef, models: Sequence[str], length_control: bool, seed: int = 0
+) -> PairStudy:
     """Computes a comparison from the records of a run and writes `pairs/JUDGE.json`.
 
     Raises:
@@ -154,7 +157,7 @@ def write_pair_study(run: Run, judge_ref: AnyRef, models: Sequence[str], setting
     by_physicians = unseen_by(run, judge_ref, physician_pairs(run), "physicians' pairs")
     compared = compares(judge_ref) or (isinstance(judge_ref, ImportedRef) and pair_judgments(run, judge_ref.name))
     how: Literal["pairs", "pointwise"] = "pairs" if compared else "pointwise"
-    study = pair_study(run, judge_ref.name, how, models, by_physicians, settings)
+    study = pair_study(run, judge_ref.name, how, models, by_physicians, length_control, seed)
     write_json(comparison_file(run, judge_ref.name), study.model_dump(mode="json"))
     return study
 
@@ -173,7 +176,7 @@ def physicians_pairs(run: Run, judge_ref: AnyRef) -> PhysicianPairStudy | None:
         return None
     present = {answer.model for answer in run.answers()}
     models = [model for model in before.compared if model in present]
-    return write_pair_study(run, judge_ref, models, PairSettings(before.length_controlled)).physicians
+    return write_pair_study(run, judge_ref, models, before.length_controlled).physicians
 
 
 def models_to_compare(run: Run, named: Sequence[str]) -> list[str]:
@@ -238,7 +241,7 @@ def _judge_pairs(run: Run, judge_ref: JudgeRef, models: Sequence[str], options: 
     # A pair that was begun is finished first: half of it is paid for.
     started, fresh = [key for key in possible if key in begun], [key for key in possible if key not in begun]
     if options.budget is not None:
-        drawn = [key for key in _spread(possible, options.settings.seed) if key not in begun]
+        drawn = [key for key in _spread(possible, options.seed) if key not in begun]
         fresh = drawn[: max(0, options.budget - len(started))]
     work: list[PairAssignment] = []
     for key in [*started, *fresh]:

@@ -8,7 +8,7 @@ import psutil
 from medjudge.errors import InputError
 from medjudge.judge.open import FolderRef, resolve_judge
 from medjudge.models.hardware import describe
-from medjudge.models.packaged import QUICKSTART, base_states
+from medjudge.models.packaged import PACKAGED, QUICKSTART, base_states
 from medjudge.shipped import shipped
 
 _CORE = ("torch", "transformers", "peft", "trl", "accelerate", "datasets", "openai")
@@ -27,12 +27,13 @@ def diagnose() -> dict[str, Any]:
     hardware = describe()
     packages = {name: _version(name) for name in (*_CORE, *_EXTRAS)}
     bases = base_states()
-    missing = [base.model for base in bases if base.state == "missing" and base.install == QUICKSTART]
+    of_quickstart = {model for model, row in PACKAGED.items() if row.install == QUICKSTART}
+    missing = [model for model, state in bases.items() if model in of_quickstart and state.startswith("in no package")]
     return {
         "hardware": hardware | {"memory_gib": round(psutil.virtual_memory().total / 2**30, 1)},
         "packages": packages,
         "shipped_files": {name: str(shipped(name)) for name in ("recipes", "configs")},
-        "bases": {base.model: str(base) for base in bases},
+        "bases": bases,
         "local_judge": _local_judge(),
         "advice": _advice(hardware, packages, missing) or ["nothing is missing"],
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from medjudge.benchmark.sample import NOTICE, sample_folder
-from medjudge.errors import InputError, notify
+from medjudge.errors import InputError
 from medjudge.judge.open import (
     ApiRef,
     FolderRef,
@@ -24,7 +24,7 @@ from medjudge.judge.panel import is_panel
 from medjudge.judge.protocol import Judge
 from medjudge.models.hardware import report_peak_memory
 from medjudge.records import Answer
-from medjudge.screen import is_quiet, on_a_terminal
+from medjudge.screen import say
 from medjudge.store import Run
 from medjudge.validation.items import ItemStudy
 from medjudge.validation.usability import ModelUsability, Rate
@@ -33,10 +33,10 @@ from medjudge.workflows.answer import (
     answer_with_all,
     answering_name,
     check_answering,
+    check_engine,
     load_before_writing,
 )
 from medjudge.workflows.batch_jobs import judge_by_batch_jobs
-from medjudge.workflows.engines import check_engine
 from medjudge.workflows.judge import introduction, judge_answers, require_same_judge, with_inference
 from medjudge.workflows.mark_items import mark_items, require_items
 from medjudge.workflows.panel import check_panel, judge_panel, panel_introduction
@@ -219,13 +219,8 @@ def run_evaluation(request: EvaluationRequest) -> Evaluation:
     """As `evaluate`, for a request."""
     prepared = prepare(request)
     judge_ref, options = prepared.judge_ref, request.options.judging
-    # On a terminal, where notes on what is loaded follow, a new run is introduced first. Elsewhere that waits until
-    # nothing can be refused any more: then an error is the only line.
-    early = on_a_terminal() and not prepared.run.path.exists()
-    if early:
-        _introduce(prepared)
     loaded = _loaded_before_writing(prepared)
-    with _answered(prepared, introduced=early):
+    with _answered(prepared):
         in_process = isinstance(judge_ref, FolderRef) and options.engine == "transformers"
         with report_peak_memory(f"judging with {judge_ref.name}", options.device if in_process else None):
             items = None
@@ -270,8 +265,7 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     Raises:
         InputError: Something is wrong.
     """
-    options = request.options
-    judging = options.judging
+    options, judging = request.options, request.options.judging
     if request.models and options.choice.answered_only:
         raise InputError("--answered-only: is for answers that exist; --model answers every question")
     if request.models and request.answers:
@@ -329,18 +323,9 @@ def _loaded_before_writing(prepared: Prepared) -> Judge | None:
     return None if prepared.request.models else judge
 
 
-def _introduce(prepared: Prepared, shown: bool = True) -> None:
-    for line in prepared.introduction:
-        notify(line, shown and not is_quiet())
-
-
 @contextmanager
-def _answered(prepared: Prepared, introduced: bool = False) -> Iterator[None]:
-    """Holds the run's lock while its answers are complete: existing ones are added, and models have answered.
-
-    Args:
-        introduced: Whether the judge was introduced on the screen already; the log still lacks it.
-    """
+def _answered(prepared: Prepared) -> Iterator[None]:
+    """Holds the run's lock while its answers are complete: existing ones are added, and models have answered."""
     request, run, benchmark = prepared.request, prepared.run, prepared.benchmark
     answering, judging = request.options.answering, request.options.judging
     asked = {"benchmark": benchmark.source, "models": list(request.models) or None, "judge": request.judge}
@@ -353,7 +338,9 @@ def _answered(prepared: Prepared, introduced: bool = False) -> Iterator[None]:
         for member in members_of(prepared.judge_ref):
             if not isinstance(member, ImportedRef):
                 require_same_judge(run, member, judging)
-        _introduce(prepared, shown=not introduced)
+        # Only now that nothing can be refused any more: an error is the only line.
+        for line in prepared.introduction:
+            say(line)
         if prepared.answers is not None:
             add_answers(run, prepared.answers, ", ".join(map(str, request.answers)) or "sample")
         answer_with_all(run, request.models, answering, model)

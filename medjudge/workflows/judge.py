@@ -51,7 +51,12 @@ def judge_answers(
     file = run.judgments_file(judge_ref.name)
     judgments = run.judgments(judge_ref.name)
     if isinstance(judge_ref, ApiRef):
-        _refuse_beside_batch_job(run, judge_ref.name)
+        # What a batch job is judging would be paid for twice.
+        if waiting := [job.batch_id or job.name for job in read_batch_jobs(run, judge_ref.name) if not job.collected]:
+            raise InputError(
+                f"{run.path}: batch {', '.join(waiting)} of {judge_ref.name} is not collected yet; collect it with "
+                "`medjudge eval --batch`"
+            )
         judgments = rewrite_without_failed(run, file, judgments, options, run.judge_entry(judge_ref.name))
     work = not_judged(assignments(run.questions(), run.answers(), options.rounds, run.scheme()), judgments)
     if only is not None:
@@ -121,16 +126,6 @@ def not_judged(work: Sequence[Assignment], judgments: Sequence[Judgment]) -> lis
     """The assignments that have no judgment yet."""
     done = {(judgment.answer_key, judgment.round) for judgment in judgments}
     return [item for item in work if (item.answer.key, item.round) not in done]
-
-
-def _refuse_beside_batch_job(run: Run, judge: str) -> None:
-    """Refuses to judge what a batch job is judging: it would be paid for twice."""
-    waiting = [job.batch_id or job.name for job in read_batch_jobs(run, judge) if not job.collected]
-    if waiting:
-        raise InputError(
-            f"{run.path}: batch {', '.join(waiting)} of {judge} is not collected yet; collect it with `medjudge eval "
-            "--batch`"
-        )
 
 
 def rewrite_without_failed(

@@ -87,33 +87,6 @@ class Listener(NamedTuple):
     address: str
     host_names: frozenset[str]
 
-    def serve(self, app: "FastAPI") -> None:
-        """Serves an app until Ctrl-C; requests that take longer than two seconds from then on are cut short."""
-        server = self.server(app)
-        # A request that the end cuts short is no error of the app's.
-        logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
-        with suppress(KeyboardInterrupt):
-            server.run(sockets=[self.socket])  # KeyboardInterrupt is not raised where our shell ignores Ctrl-C
-
-    def server(self, app: "FastAPI") -> "uvicorn.Server":
-        """The server of an app, with limits that keep it from running out of files or memory."""
-        import uvicorn
-
-        config = uvicorn.Config(
-            app,
-            http="h11",
-            ws="none",
-            log_level="warning",
-            access_log=False,  # it would contain the tokens of links
-            server_header=False,
-            limit_concurrency=MOST_CONNECTIONS,
-            h11_max_incomplete_event_size=_LONGEST_HEADER,
-            timeout_graceful_shutdown=2,
-            ssl_certfile=self.network.certificate,
-            ssl_keyfile=self.network.key,
-        )
-        return uvicorn.Server(config)
-
 
 @dataclass(frozen=True)
 class Pages:
@@ -123,8 +96,31 @@ class Pages:
     _app: "FastAPI"
 
     def serve(self) -> None:
-        """Serves the pages until Ctrl-C."""
-        self.listener.serve(self._app)
+        """Serves the pages until Ctrl-C; requests that take longer than two seconds from then on are cut short."""
+        server = self.server()
+        # A request that the end cuts short is no error of the app's.
+        logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
+        with suppress(KeyboardInterrupt):
+            server.run(sockets=[self.listener.socket])  # not raised where our shell ignores Ctrl-C
+
+    def server(self) -> "uvicorn.Server":
+        """The server, with limits that keep it from running out of files or memory."""
+        import uvicorn
+
+        config = uvicorn.Config(
+            self._app,
+            http="h11",
+            ws="none",
+            log_level="warning",
+            access_log=False,  # it would contain the tokens of links
+            server_header=False,
+            limit_concurrency=MOST_CONNECTIONS,
+            h11_max_incomplete_event_size=_LONGEST_HEADER,
+            timeout_graceful_shutdown=2,
+            ssl_certfile=self.listener.network.certificate,
+            ssl_keyfile=self.listener.network.key,
+        )
+        return uvicorn.Server(config)
 
 
 def listen(network: Network) -> Listener:
@@ -207,11 +203,11 @@ def _own_addresses() -> list[str]:
 
 def _host_names(network: Network, public_url: str) -> frozenset[str]:
     """The names and addresses by which browsers may call the server."""
-    from medjudge.annotate.access import LOOPBACK, host_of  # needs FastAPI, an extra
+    from medjudge.annotate.access import LOOPBACK  # needs FastAPI, an extra
 
     names = set(LOOPBACK) | {network.host.lower()}
     if network.host in _EVERYWHERE:
         names |= {*_own_addresses(), socket.gethostname().lower(), socket.getfqdn().lower()}
     if public_url:
-        names.add(host_of(public_url))
+        names.add(urlsplit(public_url).hostname or "")
     return frozenset(names - set(_EVERYWHERE))

@@ -19,7 +19,7 @@ from medjudge.records import AnswerKey, ErrorKind, Judgment
 from medjudge.scale import LEVELS
 from medjudge.scheme import Scheme
 from medjudge.store import Run
-from medjudge.validation.usability import NO_REASON, NOT_JUDGED, REASONS
+from medjudge.validation.usability import NOT_JUDGED, REASONS
 from medjudge.validation.validations import statuses_in, use_in
 from medjudge.workflows.judge import introduction, judge_answers, require_same_judge
 
@@ -163,7 +163,7 @@ def _judgment(
 
 def _member_record(run: Run, member: MemberRef, verdicts: _Verdicts, limit: Limit) -> MemberRecord:
     reasons = [
-        NOT_JUDGED if verdict is None else NO_REASON if verdict.error_kind is None else REASONS[verdict.error_kind]
+        NOT_JUDGED if verdict is None else REASONS[verdict.error_kind]
         for verdict in verdicts
         if verdict is None or verdict.score is None
     ]

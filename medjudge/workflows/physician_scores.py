@@ -13,8 +13,7 @@ from medjudge.item_records import ItemScore
 from medjudge.judge.open import AnyRef
 from medjudge.pair_records import PhysicianPair
 from medjudge.records import CONSTRUCTED, Judgment, PhysicianScore, Question
-from medjudge.rounds import mean_probabilities, scored_rounds
-from medjudge.scale import USABLE_FROM
+from medjudge.rounds import scored_rounds, usable_probability
 from medjudge.store import Run
 
 _Record = TypeVar("_Record", Judgment, PhysicianScore, PhysicianPair, ItemScore)
@@ -101,10 +100,7 @@ def defer(run: Run, judge: str, share: float) -> Deferred:
     Raises:
         InputError: The judge gives no probabilities.
     """
-    usable = {
-        key: float(mean_probabilities(judgments)[USABLE_FROM - 1 :].sum())
-        for key, judgments in scored_rounds(run.judgments(judge)).items()
-    }
+    usable = {key: usable_probability(judgments) for key, judgments in scored_rounds(run.judgments(judge)).items()}
     if not np.isfinite(list(usable.values())).all():
         raise InputError(f"--defer-to-physicians: judge {judge} gives no probabilities; use a local judge")
     known = {score.answer_key for score in run.physician_scores()}

@@ -1,7 +1,7 @@
 """The project file: a study in one file, which `medjudge run` carries out."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,10 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from medjudge.annotate.plan import plan_file
 from medjudge.errors import InputError
 from medjudge.files import first_problem, read_yaml, write_whole
+from medjudge.store import Run
 
 PROJECT_FILE = Path("medjudge.yaml")
 """Looked for in the current folder; the paths in it are those of that folder."""
@@ -151,37 +153,30 @@ def write_project(
     return PROJECT_FILE
 
 
-def judging_commands(project: Project) -> list[list[str]]:
-    """The commands, as words, by which every judge of a study judges; models answer within the first."""
-    shared = option_words({"benchmark": project.benchmark, "scheme": project.scheme, "answers": project.answers})
-    shared += [word for model in project.models for word in ("--model", model)]
+def study_commands(project: Project) -> Iterator[list[str]]:
+    """The commands of a study, as words; what comes after the judging depends on what the run holds by then."""
+    run = project.run_folder
+    asked = {"benchmark": project.benchmark, "scheme": project.scheme, "answers": project.answers}
+    shared = _option_words({**asked, "model": project.models})
     # The first judge comes last: a report shows the judge that judged last.
-    return [
-        ["eval", *shared, "--judge", judge, "--run", project.run_folder, *option_words(project.eval)]
-        for judge in reversed(project.judges)
-    ]
-
-
-def later_commands(project: Project, has_plan: bool, has_scores: bool) -> list[list[str]]:
-    """The commands that follow the judging.
-
-    Args:
-        has_plan: Whether the run has a plan of who scores what.
-        has_scores: Whether there are physicians' scores.
-    """
-    run, commands = project.run_folder, []
-    if project.raters and not has_plan:
-        raters = [word for rater in project.raters for word in ("--rater", rater)]
-        commands.append(["annotate", "export", run, *raters, *option_words({"each": project.answers_per_rater})])
-    if has_scores:
+    for judge in reversed(project.judges):
+        yield ["eval", *shared, "--judge", judge, "--run", run, *_option_words(project.eval)]
+    if project.raters and not plan_file(Run(Path(run))).exists():
+        yield ["annotate", "export", run, *_option_words({"rater": project.raters, "each": project.answers_per_rater})]
+    if has_scores(project):
         gate = str(PROJECT_FILE) if isinstance(project.gate, dict) else project.gate
-        options = option_words({"physicians": project.physicians, "gate": gate, **project.validate_})
-        commands += [["validate", run, "--judge", judge, *options] for judge in project.judges]
-    return [*commands, ["report", run, *option_words(project.report)]]
+        options = _option_words({"physicians": project.physicians, "gate": gate, **project.validate_})
+        for judge in project.judges:
+            yield ["validate", run, "--judge", judge, *options]
+    yield ["report", run, *_option_words(project.report)]
 
 
-def option_words(options: Mapping[str, Any]) -> list[str]:
-    """Options as a command line has them."""
+def has_scores(project: Project) -> bool:
+    """True if there are physicians' scores."""
+    return project.physicians is not None or Run(Path(project.run_folder)).physicians_file.exists()
+
+
+def _option_words(options: Mapping[str, Any]) -> list[str]:
     words: list[str] = []
     for name, value in options.items():
         option = f"--{name.replace('_', '-')}"

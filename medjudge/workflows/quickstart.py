@@ -18,12 +18,13 @@ from medjudge.benchmark.sample import NOTICE, sample_folder
 from medjudge.benchmark.splits import held_out_groups
 from medjudge.distill.training_set import ScoredAnswers, build_training_set
 from medjudge.errors import InputError
-from medjudge.judge.open import QUICKSTART_MARK, JudgeOptions, built_in_folder, resolve_judge
+from medjudge.files import write_whole
+from medjudge.judge.open import BUILT_IN, QUICKSTART_MARK, JudgeOptions, resolve_judge
 from medjudge.judge.study_summary import Measures
 from medjudge.models.loading import files_of_model
 from medjudge.models.packaged import GEMMA, MULTILINGUAL_E5
-from medjudge.records import TrainingLine
-from medjudge.report.page import write_page
+from medjudge.records import TrainingLine, grouped
+from medjudge.report.page import report_page
 from medjudge.statistics.estimates import Estimate, estimate_text
 from medjudge.store import Run, write_records
 from medjudge.train.similarity import fit_similarity_judge
@@ -100,7 +101,7 @@ def run_quickstart(
             scores_file = sample_folder() / "physician_scores.jsonl"
             with redirect_stdout(sys.stderr):
                 baseline = _study(folder, fit_similarity_judge(to_learn, scores_file, run / "similarity"))
-            built_in = _study(folder, built_in_folder())
+            built_in = _study(folder, BUILT_IN)
             for study in (baseline, built_in):
                 progress(f"      {study.judge}: usable agreement {estimate_text(study.overall['usable_agreement'])}")
         with _step("[4/5] Distil and train: a judge of your own continues from the built-in judge", progress):
@@ -120,7 +121,7 @@ def run_quickstart(
             progress(f"      {_which_is_better(difference['usable_agreement'])}")
             scores = write_scores(folder, trained.judge)
             page = run / "report.html"
-            write_page(page, [folder])
+            write_whole(page, report_page([folder]))
     return QuickstartResult(judge, (baseline, built_in, trained), difference, scores, page)
 
 
@@ -194,9 +195,7 @@ def _split_sample(run: Run, seed: int) -> tuple[list[TrainingLine], int]:
 def _distil(run: Run, lines: list[TrainingLine], seed: int, progress: Callable[[str], None]) -> list[Path]:
     """Draws whole conversations: 40 scored answers to train on and 10 others to choose the checkpoint."""
     files = []
-    conversations: dict[str, list[TrainingLine]] = {}
-    for line in lines:
-        conversations.setdefault(line.question.group, []).append(line)
+    conversations = grouped(lines, lambda line: line.question.group)
     order = np.random.default_rng(seed).permutation(sorted(conversations)).tolist()
     for name, count in (("train", 40), ("validation", 10)):
         drawn: list[TrainingLine] = []

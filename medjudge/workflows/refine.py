@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from medjudge.answer.transformers_engine import require_chat_model
 from medjudge.chat_api.client import check_server
 from medjudge.chat_api.spending import Spending
@@ -160,8 +162,9 @@ def _gather(run: Run, judge_ref: MemberRef, options: RefineOptions) -> Material:
     require_unseen(judge_ref, scores, list(questions.values()))
     scored = {score.answer_key for score in scores}
     judgments = judged_by(run, judge_ref, options.judging, scored)
-    pairs = paired(list(questions.values()), judgments, scores)
-    held_out = split_answers(scored, options.held_out, options.seed)
+    pairs = paired(list(questions.values()), judgments, scores, scheme=run.scheme())
+    held = split_answers(scored, options.held_out, options.seed)
+    held_out = np.array([key in held for key in pairs.keys], dtype=bool)
     material = Material(questions, answers, scores, judgments, pairs, held_out, run.scheme())
     if not len(pairs.judge):
         raise InputError(f"judge {judge_ref.name}: scored none of the answers that physicians scored")

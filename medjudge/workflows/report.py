@@ -8,12 +8,12 @@ from shlex import quote
 from typing import Any
 
 from medjudge.errors import InputError
-from medjudge.files import write_json
+from medjudge.files import write_json, write_whole
 from medjudge.judge.pairs import compared_by
 from medjudge.judge.panel import PanelRecord, read_panel_record
 from medjudge.report.boards import Board, JudgedRun, judged_runs, leaderboards
 from medjudge.report.contents import read_runs
-from medjudge.report.page import write_page
+from medjudge.report.page import report_page
 from medjudge.report.tables import Kind, agreement_csv, latex, markdown, rates_csv
 from medjudge.store import Run
 from medjudge.validation.status import ValidationStatus
@@ -141,7 +141,7 @@ def write_report(
     judged = [folder for folder in folders if folder.judges() or judge or not compared_by(folder)]
     boards = leaderboards(_judged(judged, judge))
     page = html or folders[0].path / "report.html"
-    write_page(page, folders, language, earlier)
+    write_whole(page, report_page(folders, language, earlier))
     files = []
     if plots is not None:
         from medjudge.report.plots import write_plots  # matplotlib is an extra

@@ -215,9 +215,6 @@ def judge_of_run(run: Run, name: str | None = None) -> str:
     raise InputError(f"{run.path}: give --judge, one of {', '.join(judges)}")
 
 
-_EXAMPLES = 3
-
-
 def chosen(
     questions: Sequence[Question], choice: Choice, answered: Collection[str], limit: int | None = None
 ) -> list[Question]:
@@ -248,7 +245,7 @@ def chosen(
 
 def examples(ids: Sequence[str]) -> str:
     """A few ids for a message: `'a', 'b', 'c'`."""
-    return ", ".join(f"'{name}'" for name in ids[:_EXAMPLES])
+    return ", ".join(f"'{name}'" for name in ids[:3])
 
 
 def _ids(path: Path, questions: Sequence[Question]) -> set[str]:

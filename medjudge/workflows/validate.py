@@ -9,16 +9,16 @@ from medjudge.errors import InputError, notify
 from medjudge.files import file_sha256
 from medjudge.judge.folder import CARD_FILE, read_card
 from medjudge.judge.open import (
+    BUILT_IN,
+    SIMILARITY,
     AnyRef,
     ApiRef,
     FolderRef,
     ImportedRef,
     JudgeOptions,
     PanelRef,
-    built_in_folder,
     check_servers,
     resolve_judge_or_panel,
-    similarity_folder,
 )
 from medjudge.judge.pairs import physician_pairs
 from medjudge.judge.study_summary import AgainstKind
@@ -224,7 +224,7 @@ def _physicians(run: Run, file: Path | None, options: ValidateOptions) -> ScoreS
 
 def _add_to_card(judge_ref: AnyRef, study: Study) -> None:
     """Adds the study to the judge's folder; those that come with the package stay as they are."""
-    if isinstance(judge_ref, FolderRef) and judge_ref.folder not in (built_in_folder(), similarity_folder()):
+    if isinstance(judge_ref, FolderRef) and judge_ref.folder not in (BUILT_IN, SIMILARITY):
         card = read_card(judge_ref.folder)  # that of the reference may have a base that is quantised for this use
         write_into_card(judge_ref.folder, card, study)
         notify(f"{judge_ref.folder / CARD_FILE}: holds this validation")

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from calls import refused
 from scoring_run import MODELS, client_of, planned
-from starlette.testclient import TestClient
 
 from medjudge.annotate.add_scores import add_records
 from medjudge.annotate.adjudicate import adjudication_plan, disputed, open_disputes
@@ -43,13 +42,10 @@ def run(run: Run) -> Run:
     return run
 
 
-def client(run: Run) -> TestClient:
-    return client_of(run, "dr-c", AGREED, adjudication_plan(run, "dr-c"))
-
-
 def test_the_third_sees_scores_without_names_and_records_the_agreed_one(run: Run) -> None:
     assert [key.question_id for key in disputed(run.physician_scores())] == ["first", "third", "sixth"]
-    browser, plan = client(run), adjudication_plan(run, "dr-c")
+    plan = adjudication_plan(run, "dr-c")
+    browser = client_of(run, "dr-c", AGREED, plan)
     before = run.physicians_file.read_bytes()
     page = browser.get(f"/answer/{plan.items[0].id}").text
     others = re.search(r'<section class="others".*?</section>', page)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from calls import refused_with, worked
 from openpyxl import load_workbook
 from scoring_run import build_run
 
@@ -21,8 +22,7 @@ BOTH = ("--rater", "dr-a", "--rater", "dr-b")
 @pytest.fixture
 def exported(run: Run, medjudge: Any) -> Plan:
     """Workbooks for dr-a and dr-b, who both score all fourteen answers."""
-    done = medjudge("annotate", "export", run.path, *BOTH)
-    assert done.returncode == 0, done.stderr
+    worked(medjudge("annotate", "export", run.path, *BOTH))
     return read_plan(run)
 
 
@@ -77,8 +77,7 @@ def stored(run: Run, rater: str) -> dict[AnswerKey, PhysicianScore]:
 
 def test_what_is_filled_in_is_what_is_stored(run: Run, exported: Plan, medjudge: Any) -> None:
     files = [fill(form_of(run, rater), levels(run, rater), to=f"by {rater}.xlsx") for rater in ("dr-a", "dr-b")]
-    done = medjudge("annotate", "import", run.path, *files)
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("annotate", "import", run.path, *files))
     for rater in ("dr-a", "dr-b"):
         assert stored(run, rater) == expected(run, rater, levels(run, rater))
     assert "28 scores imported, 0 imported before, 0 replaced" in done.stdout
@@ -101,8 +100,7 @@ def test_a_blank_score_or_a_deleted_row_is_no_problem_and_stays_open(run: Run, e
     sheet, place = next((sheet, cell.row) for sheet in workbook for cell in sheet["A"] if cell.value == list(some)[-1])
     sheet.delete_rows(place)
     workbook.save(form)
-    done = medjudge("annotate", "import", run.path, form)
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("annotate", "import", run.path, form))
     assert "4 scores imported" in done.stdout
     assert "1 row with a comment and no score: not imported" in done.stdout
     assert "dr-a: 4 of 14 scored, 10 open" in done.stdout
@@ -150,28 +148,17 @@ def id_of_the_next_row(workbook: Any) -> None:
         (at("Read me 说明", B2="dr-z"), "belongs to rater dr-z, and the raters of the plan are dr-a, dr-b"),
     ],
 )
-def test_each_invalid_cell_is_reported_and_nothing_is_imported(
-    run: Run, exported: Plan, medjudge: Any, edit: Edit, message: str
-) -> None:
+def test_an_invalid_cell_is_reported(run: Run, exported: Plan, medjudge: Any, edit: Edit, message: str) -> None:
     path = fill(form_of(run), levels(run, "dr-a"), edit)
-    done = medjudge("annotate", "import", run.path, path)
-    assert done.returncode == 2
-    assert f"{path}, " in done.stderr
-    assert message in done.stderr
-    assert "nothing was imported" in done.stderr
+    refused_with(medjudge("annotate", "import", run.path, path), f"{path}, ", message, "nothing was imported")
     assert not run.physicians_file.exists()
 
 
-def all_wrong(workbook: Any) -> None:
-    for edit in (at("MK", F2=9), at("MK", F3="x"), at("MTG", J2=5), at("MSE", E2="no")):
-        edit(workbook)
-
-
-def test_all_problems_of_all_files_are_reported_at_once_and_valid_rows_can_come_first(
-    run: Run, exported: Plan, medjudge: Any
-) -> None:
+def test_all_problems_come_at_once_and_valid_rows_can_come_first(run: Run, exported: Plan, medjudge: Any) -> None:
     entered = levels(run, "dr-a")
-    first = fill(form_of(run), entered, all_wrong, "one.xlsx")
+    first = fill(form_of(run), entered, at("MK", F2=9, F3="x"), "one.xlsx")
+    first = fill(first, {}, at("MTG", J2=5), "one.xlsx")
+    first = fill(first, {}, at("MSE", E2="no"), "one.xlsx")
     second = fill(form_of(run, "dr-b"), levels(run, "dr-b"), at("MR", F2=0), "two.xlsx")
     done = medjudge("annotate", "import", run.path, first, second)
     assert done.stderr.startswith("error: 5 problems; nothing was imported; --accept-valid")
@@ -198,7 +185,7 @@ def test_the_form_of_another_rater_or_plan_is_refused(run: Run, exported: Plan, 
     done = medjudge("annotate", "import", run.path, foreign)
     assert "has 14 items, and none is in a plan of this run" in done.stderr
     half = ("--overlap", 1, "--out", tmp_path / "half", "--new-plan")
-    assert medjudge("annotate", "export", other.path, *BOTH, *half).returncode == 0
+    worked(medjudge("annotate", "export", other.path, *BOTH, *half))
     theirs = next(iter(read_plan(other).by_rater["dr-b"]))
     form = tmp_path / "half" / "dr-a.xlsx"
     mixed = fill(form, levels(other, "dr-a"), at(load_workbook(form).sheetnames[1], A2=theirs))
@@ -222,8 +209,7 @@ def test_a_plan_whose_forms_are_out_is_never_lost(run: Run, exported: Plan, medj
     assert "plan-1.json; its forms can still be imported" in medjudge(*other, "--new-plan").stdout
     assert Plan.model_validate_json((run.path / "annotation" / "plan-1.json").read_text()) == exported
     of_new = fill(run.path / "more" / "dr-b.xlsx", levels(run, "dr-b"))
-    done = medjudge("annotate", "import", run.path, out, of_new)
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("annotate", "import", run.path, out, of_new))
     assert "21 scores imported" in done.stdout
     assert "dr-a: 14 of 14 scored, 0 open" in done.stdout
     assert stored(run, "dr-a") == of_old

@@ -1,6 +1,5 @@
 import re
 import sys
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -63,12 +62,15 @@ def test_every_reply_carries_the_headers(knowledge: Run) -> None:
         ({"origin": HERE}, 303),
     ],
 )
-def test_scores_are_taken_from_the_page_only(knowledge: Run, headers: dict[str, str], status: int) -> None:
+def test_only_the_page_saves_under_the_servers_names(knowledge: Run, headers: dict[str, str], status: int) -> None:
     client = client_of(knowledge)
     del client.headers["origin"]
-    reply = client.post(f"/answer/{items_of(knowledge)[0]}", data={"score": "4"}, headers=headers)
-    assert reply.status_code == status
+    item = f"/answer/{items_of(knowledge)[0]}"
+    assert client.post(item, data={"score": "4"}, headers=headers).status_code == status
     assert len(knowledge.physician_scores()) == (status == 303)
+    if "host" in headers:  # another name shows nothing, and takes no token
+        assert client.get(item, headers=headers).status_code == 403
+        assert client.get("/", params={"token": TOKEN}, headers=headers).status_code == 403
 
 
 def test_no_model_name_on_any_page(knowledge: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -182,9 +184,7 @@ def test_time_left_is_the_raters_own_pace_without_breaks(knowledge: Run, monkeyp
     assert "4 of 12 scored · about 12 min left" in client.get(f"/answer/{items_of(knowledge)[4]}").text
 
 
-def test_wrong_calls_end_in_one_line(
-    knowledge: Run, medjudge: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrong_calls_end_in_one_line(knowledge: Run, medjudge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     command = ("annotate", "serve", knowledge.path, "--no-open", "--rater")
     refused(medjudge(*command, "dr-x"), "the raters are dr-a, dr-b")
     with monkeypatch.context() as patch:
@@ -221,9 +221,7 @@ def test_each_button_has_its_meaning_in_the_standard_of_the_category(knowledge: 
         ),
     ],
 )
-def test_markdown_is_rendered_beside_the_raw_text_and_html_and_unseen_characters_stay_visible(
-    tmp_path: Path, text: str, shown: list[str], times: int
-) -> None:
+def test_markdown_is_rendered_and_html_stays_visible(tmp_path: Path, text: str, shown: list[str], times: int) -> None:
     run = run_of(tmp_path / "run", [question("q1")], [answer("q1", text=text)])
     planned(run)
     page = client_of(run).get(f"/answer/{items_of(run)[0]}").text
@@ -231,10 +229,3 @@ def test_markdown_is_rendered_beside_the_raw_text_and_html_and_unseen_characters
     for part in shown:
         assert part in page
     assert page.count(shown[-1]) == times
-
-
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example:8000", "[", ""])
-def test_other_host_names_are_refused(knowledge: Run, host: str) -> None:
-    client = client_of(knowledge)
-    assert client.get(f"/answer/{items_of(knowledge)[0]}", headers={"host": host}).status_code == 403
-    assert client.get("/", params={"token": TOKEN}, headers={"host": host}).status_code == 403

@@ -1,3 +1,5 @@
+"""Forms as workbooks, of the usual scheme and of one with categories and a language of its own."""
+
 import re
 import zipfile
 from pathlib import Path
@@ -7,14 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl import load_workbook
-from scoring_run import MODELS, answer, build_run, planned, question
+from scoring_run import MODELS, answer, build_run, client_of, planned, question
 
-from medjudge.annotate import wrapping
 from medjudge.annotate.plan import Item
 from medjudge.annotate.tasks import LEVELS
 from medjudge.annotate.units import EarlierTurn, Unit, same_text
-from medjudge.annotate.workbook import read_workbook, write_workbook
-from medjudge.scheme import LLMEVAL_MED
+from medjudge.annotate.workbook import MOST_LINES, lines_in, parts_of, read_workbook, write_workbook
+from medjudge.languages.texts import PACKAGED
+from medjudge.scheme import LLMEVAL_MED, Scheme
+from medjudge.store import Run, write_records
 
 
 @pytest.fixture
@@ -33,9 +36,7 @@ def first_rows(sheet: Any) -> list[Any]:
     return [row for row in sheet.iter_rows(min_row=2) if "+" not in row[0].value]
 
 
-def test_no_part_names_a_model_and_each_category_has_a_sheet_in_the_raters_order(
-    form: Path, listed: list[Unit]
-) -> None:
+def test_no_part_names_a_model_and_each_category_has_a_sheet(form: Path, listed: list[Unit]) -> None:
     with zipfile.ZipFile(form) as parts:
         content = b"".join(parts.read(name) + name.encode() for name in parts.namelist())
     assert b"Answer seventh" in content
@@ -142,6 +143,61 @@ def test_any_text_comes_back(tmp_path_factory: Any, reply: str, asked: str) -> N
 @pytest.mark.parametrize("characters", ["a", "药", "a 药", "ab cd\n"])
 def test_a_text_of_any_length_is_cut_into_parts_that_fit_a_row(characters: str) -> None:
     text = (characters * 200_000)[:200_000]
-    parts = wrapping.parts_of(text, 60)
+    parts = parts_of(text, 60)
     assert "".join(parts) == text
-    assert max(wrapping.lines_in(part, 60) for part in parts) <= wrapping.MOST_LINES
+    assert max(lines_in(part, 60) for part in parts) <= MOST_LINES
+
+
+GERMAN_FORM = PACKAGED.text("en", "scoring_form.yaml").replace("Its answer", "Ihre Antwort").replace("Safety", "Schutz")
+GERMAN_PAGE = PACKAGED.text("en", "scoring_page.yaml").replace("lang: en", "lang: de").replace("save: Save", "save: Ja")
+
+
+def test_forms_and_pages_have_the_schemes_titles_levels_and_language(tmp_path: Path) -> None:
+    """A conversation on doses, and letters that are scored by dimensions; both in German."""
+    levels = "\n".join(f"- {level}: Stufe {level}" for level in range(5, 0, -1))
+    scheme = Scheme.model_validate(
+        {
+            "name": "kliniken",
+            "title": "Kliniken",
+            "languages": ["de"],
+            "categories": [
+                {"id": "DOSE", "title": {"de": "Dosierung"}},
+                {"id": "LETTER", "title": {"de": "Arztbriefe"}, "scored_by": "dimensions"},
+            ],
+            "rubrics": {"DOSE.de": f"Dosierung\n{levels}", "LETTER.de": f"Arztbriefe\n{levels}"},
+            "texts": {"de": {"scoring_form.yaml": GERMAN_FORM, "scoring_page.yaml": GERMAN_PAGE}},
+        }
+    )
+    run = Run(tmp_path / "run")
+    fields: dict[str, Any] = {"language": "de", "group": "talk"}
+    questions = [
+        question("first", "DOSE", round=1, **fields),
+        question("second", "DOSE", round=2, **fields),
+        question("letter", "LETTER", language="de"),
+    ]
+    run.write_questions(questions, scheme)
+    write_records(run.answers_file, [answer(question.id, "m") for question in questions])
+    listed = LEVELS.units(run, planned(run))["dr-a"]
+    path = tmp_path / "dr-a.xlsx"
+    write_workbook(path, "dr-a", listed)
+    workbook = load_workbook(path)
+    assert workbook.sheetnames[1:] == ["DOSE", "LETTER"]
+    guidance = [str(cell.value) for row in workbook.worksheets[0].iter_rows() for cell in row]
+    for expected in ("dr-a", "DOSE · Dosierung", "LETTER · Arztbriefe"):
+        assert expected in guidance
+    assert any(text.startswith("Schutz 0–1 · ") for text in guidance)
+    rows = {row.item_id: row for row in read_workbook(path, run.scheme()).rows}
+    by_question = {entry.question.id: rows[entry.item.id] for entry in listed}
+    assert set(by_question["first"].cells) == {"score", "comment"}
+    assert "safety" in by_question["letter"].cells
+    assert "[Ihre Antwort]\nAn answer to first." in by_question["second"].texts["question"]
+
+    client = client_of(run)
+    page = client.get(f"/answer/{by_question['first'].item_id}").text
+    assert '<html lang="de">' in page
+    assert "Dosierung" in page
+    assert '<dd id="level-3">Stufe 3</dd>' in page
+    letter = client.get(f"/answer/{by_question['letter'].item_id}").text
+    assert "Arztbriefe" in letter
+    assert "<legend>Schutz</legend>" in letter
+    assert ">Ja</button>" in letter

@@ -2,12 +2,14 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from calls import refused_with, worked
 from chat_server import Act, completion, failure
 
-from medjudge.answer.conversation import answer_questions
+from medjudge.answer.conversation import Reply, Request, answer_questions
 from medjudge.answer.openai_engine import OpenAIEngine
 from medjudge.chat_api.client import Server
 from medjudge.errors import UnfinishedError
@@ -102,13 +104,7 @@ def test_answer_and_eval_with_a_model_at_a_server(medjudge, chat_server, jsonl, 
         "gpt: {input: 100, output: 200, date: 2025-01-01, source: test}\n"
     )
     common = ["--benchmark", jsonl("questions.jsonl", *lines), "--run", "run", "--samples", "2"]
-    common += [
-        "--base-url",
-        server.url,
-        "--prices",
-        "prices.yaml",
-        "--offline",
-    ]  # a server on this machine is no network
+    common += ["--base-url", server.url, "--prices", "prices.yaml", "--offline"]  # on this machine is no network
     done = medjudge("answer", "--model", "openai:org/m", *common)
     assert done.returncode == 1
     assert "2 of 10 requests failed" in done.stderr
@@ -123,12 +119,34 @@ def test_answer_and_eval_with_a_model_at_a_server(medjudge, chat_server, jsonl, 
     judgments = run.judgments("gpt")
     assert 0 < len(judgments) < 10
     asked = len(server.asked)
-    done = medjudge("eval", "--model", "openai:org/m", "--judge", "openai:gpt", "--max-cost", "5", *common)
-    assert done.returncode == 0, done.stderr
+    done = worked(medjudge("eval", "--model", "openai:org/m", "--judge", "openai:gpt", "--max-cost", "5", *common))
     assert len(server.asked) == asked + 10 - len(judgments)
     spending = json.loads((tmp_path / "run" / "run.json").read_text())["spending"]
     assert spending["usd"] == pytest.approx((10 * (9 + 4 * 2) + 10 * (600 * 100 + 12 * 200)) / 1e6)
     elsewhere = ["https://example.org/v1" if word == server.url else word for word in common]
-    done = medjudge("answer", "--model", "openai:org/m", *elsewhere)
-    assert done.returncode == 2
-    assert "--offline forbids it" in done.stderr
+    refused_with(medjudge("answer", "--model", "openai:org/m", *elsewhere), "--offline forbids it")
+
+
+class Recorder:
+    """An engine that keeps what it is asked and answers with the number of messages."""
+
+    name = "recorder"
+
+    def __init__(self) -> None:
+        self.waves: list[list[Request]] = []
+
+    def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
+        self.waves.append(list(requests))
+        for index in reversed(range(len(requests))):
+            yield index, Reply(f"{requests[index].messages[-1]['content']}!", "stop", 1, 1, "Hm.")
+
+
+def test_existing_answers_are_not_requested_again(question) -> None:
+    questions = [question(id="b1", group="b", prompt="one"), question(id="b2", group="b", round=2, prompt="two")]
+    first = list(answer_questions(Recorder(), questions, samples=2, seed=0))
+    engine = Recorder()
+    rest = list(answer_questions(engine, questions, samples=2, seed=0, done=first[:3], system="Be brief."))
+    assert [request.key for request in rest] == [request.key for request in first[3:]]
+    # A later turn sees the answer without its thought, and the system message.
+    assert [answer.thinking for answer in first] == ["Hm."] * 4
+    assert [each["content"] for each in engine.waves[-1][0].messages] == ["Be brief.", "one", "one!", "two"]

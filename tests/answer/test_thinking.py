@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from calls import refused_with, worked
 from chat_server import Act, completion
 from tiny_models import build_tiny_lm
 
@@ -38,16 +39,13 @@ def replies(template: ChatTemplate, text: str, ended: bool = True) -> Reply:
     return template.reply(template.prompt(USER), tokens, ended)
 
 
-def test_the_switch_goes_to_the_template(thinker) -> None:
+def test_the_switch_goes_to_the_template_and_only_what_follows_the_thought_is_the_answer(thinker) -> None:
     tokenizer = load_tokenizer(str(thinker))
     ends = {}
     for mode in ("on", "off", "default"):
         template = ChatTemplate(tokenizer, 10, ThinkingOptions(mode, 100))
         ends[mode] = tokenizer.decode(template.prompt(USER).ids).partition("assistant\n")[2], template.most_tokens
     assert ends == {"on": ("", 110), "off": ("<think>\n\n</think>\n\n", 10), "default": ("", 110)}
-
-
-def test_only_what_follows_the_thought_is_the_answer(thinker) -> None:
     template = ChatTemplate(load_tokenizer(str(thinker)), 8, ThinkingOptions("on", 100))
     reply = replies(template, "<think>\nFour, or less?\n</think>\n\nAt most 4 g.")
     assert (reply.text, reply.thinking, reply.finish_reason) == ("At most 4 g.", "Four, or less?", "stop")
@@ -111,8 +109,7 @@ def test_a_server_that_sends_the_thought_apart(medjudge, chat_server, jsonl, tmp
     file = jsonl("questions.jsonl", *[{**base, "id": name, "group": name, "prompt": name} for name in fields])
     words = ["--model", "openai:m", "--benchmark", file, "--run", "run", "--samples", 1, "--base-url", server.url]
     words += ["--max-new-tokens", 10, "--thinking-tokens", 90]
-    done = medjudge("answer", *words, "--thinking", "on", "--system", "Be brief.")
-    assert done.returncode == 0, done.stderr
+    worked(medjudge("answer", *words, "--thinking", "on", "--system", "Be brief."))
     answers = {answer.question_id: answer for answer in Run(tmp_path / "run").answers()}
     assert (answers["q0"].text, answers["q0"].thinking) == ("Four.", "Hm.")
     assert (answers["q1"].text, answers["q1"].thinking, answers["q1"].finish_reason) == ("", "Hm, hm", NO_ANSWER)
@@ -120,7 +117,5 @@ def test_a_server_that_sends_the_thought_apart(medjudge, chat_server, jsonl, tmp
     assert {body["max_tokens"] for body in server.asked} == {100}
     assert server.asked[0]["chat_template_kwargs"] == {"enable_thinking": True}
     assert server.asked[0]["messages"][0] == {"role": "system", "content": "Be brief."}
-    other = medjudge("answer", *words, "--thinking", "off")
-    assert other.returncode == 2
-    assert "with thinking on, and now it is off" in other.stderr
+    refused_with(medjudge("answer", *words, "--thinking", "off"), "with thinking on, and now it is off")
     assert medjudge("answer", *words, "--thinking", "maybe").returncode == 2

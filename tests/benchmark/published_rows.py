@@ -1,12 +1,37 @@
-"""The smallest files of published sets, in their layouts."""
+"""The smallest files of published sets, in their layouts, and files of rows in the format that their ending names."""
 
+import csv
+import gzip
+import json
 from pathlib import Path
 from typing import Any
 
-from files_of_rows import written
 from openpyxl import Workbook
 
 from medjudge.benchmark.expert_tables import FLAGS
+
+
+def written(path: Path, *rows: Any) -> Path:
+    """The file, with these rows: JSON, JSON lines (both with `.gz`, too), CSV, or a workbook."""
+    ending = path.name.removesuffix(".gz").rpartition(".")[2]
+    if ending == "xlsx":
+        book = Workbook()
+        columns = list(dict.fromkeys(name for row in rows for name in row))
+        book.active.append([name.upper() for name in columns])
+        for row in rows:
+            book.active.append([row.get(name) for name in columns])
+        book.save(path)
+    elif ending == "csv":
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)))
+            writer.writeheader()
+            writer.writerows(rows)
+    else:
+        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        data = (lines if ending == "jsonl" else json.dumps(rows, ensure_ascii=False)).encode()
+        path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
 
 CONVERSATION = {
     "prompt_id": "p1",
@@ -75,9 +100,7 @@ def liveqa(*numbers: int) -> str:
     return f"<Set>{''.join(questions)}</Set>"
 
 
-def llmeval2(
-    number: int = 1, model: str = "m", kind: str = "A", text: Any = "丙", hint: Any = "选丙", **stars: int
-) -> dict[str, Any]:
+def llmeval2(number: int = 1, model="m", kind="A", text: Any = "丙", hint="选丙", **stars: int) -> dict[str, Any]:
     return {
         "question_uuid": f"Optics_{number}",
         "dialog_uuid": f"{model}_Optics_{number}",
@@ -89,9 +112,7 @@ def llmeval2(
     }
 
 
-def llmeval2_files(
-    folder: Path, people: list[Any], gpt4: list[Any] | None = None, subject: str = "Optics"
-) -> list[Path]:
+def llmeval2_files(folder: Path, people: list, gpt4: list | None = None, subject: str = "Optics") -> list[Path]:
     """The two files of a subject, in a folder of people's scores and one of GPT-4's."""
     paths = [folder / side / f"{subject}_data.json" for side in ("human", "gpt")]
     for path, entries in zip(paths, (people, people if gpt4 is None else gpt4), strict=True):

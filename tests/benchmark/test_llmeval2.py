@@ -66,7 +66,7 @@ def test_subjects_become_categories(files, tmp_path: Path) -> None:
         ({"type": "C"}, r"\[0\]: type: 'A' or 'B' is expected \(found \"C\"\)"),
         (
             {"stars": {"Correctness": 3}},
-            r"\[0\]: stars of type A need exactly Correctness \(1 to 3\), Explanation Correctness \(1 to 2\)",
+            r"\[0\]: stars of type A need exactly Correctness \(1 to 3\), Explanation Corr",
         ),
         ({"stars": {"Correctness": 4, "Explanation Correctness": 1}}, "stars of type A need exactly"),
         ({"dialog": [{"role": "user", "content": "x"}]}, "dialog needs two turns"),

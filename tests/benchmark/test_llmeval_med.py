@@ -81,7 +81,7 @@ def scored(score: object, reply: str = "理由", answer: str = "甲", **fields: 
     return entry(model_answer=answer, model_answer_score=score, model_answer_judgement=reply, **fields)
 
 
-def test_scored_files_become_samples_and_rounds(tmp_path: Path) -> None:
+def test_scored_files_as_evaluate_writes_them_become_samples_and_rounds(tmp_path: Path) -> None:
     paths = []
     for number, (score, answer) in enumerate([("5", "甲"), ("3", "甲"), ("4", "乙")]):
         file = written(tmp_path, {"医疗知识": [scored(score, answer=answer)]})
@@ -89,9 +89,6 @@ def test_scored_files_become_samples_and_rounds(tmp_path: Path) -> None:
     read = read_llmeval_scores(paths, "gpt", "gpt-4o")
     assert [(answer.sample, answer.text) for answer in read.answers] == [(0, "甲"), (1, "乙")]
     assert [(each.sample, each.round, each.score) for each in read.judgments] == [(0, 1, 5), (0, 2, 3), (1, 1, 4)]
-
-
-def test_scores_as_evaluate_writes_them(tmp_path: Path) -> None:
     scores = ["4", -1, "", "10", "0"]
     items = [scored(score, groupCode=number) for number, score in enumerate(scores)]
     items.append(scored("1", reply='{"判断依据":"见[1]","得分":"[4]"}', groupCode=9))

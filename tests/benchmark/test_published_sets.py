@@ -7,7 +7,6 @@ from typing import Any
 from zipfile import ZipFile
 
 import pytest
-from files_of_rows import written
 from published_rows import (
     CONVERSATION,
     META,
@@ -21,6 +20,7 @@ from published_rows import (
     liveqa,
     mediqa,
     red_teaming,
+    written,
 )
 
 from medjudge.benchmark.expert_tables import level_of_claims
@@ -57,9 +57,6 @@ def scored(read: PublishedSet) -> list[tuple[str, str, int | None]]:
     return [(each.question_id, each.model, each.score) for each in [*read.scores, *read.judgments]]
 
 
-# --- HealthBench -----------------------------------------------------------------------------------------------------
-
-
 def test_healthbench_gives_conversations_with_checklists(read) -> None:
     other = {**CONVERSATION, "prompt_id": "p2", "prompt": [{"role": "user", "content": "胸口疼怎么办？"}]}
     twice = {**other, "rubrics": [*CONVERSATION["rubrics"], CONVERSATION["rubrics"][0]]}
@@ -93,9 +90,6 @@ def test_the_meta_evaluation_gives_verdicts_of_each_physician(read) -> None:
     assert len(made.oddities) == 2  # the third line is the first again
 
 
-# --- Tables ----------------------------------------------------------------------------------------------------------
-
-
 def test_kqas_claims_become_a_checklist_verdicts_and_levels(read) -> None:
     made = read("kqa", "kqa.csv", kqa(), kqa("Rest", "Contradiction", category_x="Nice_to_have"))
     assert made.questions[0].checklist == "Core requirements:\n- Drink water\nSecondary requirements:\n- Rest"
@@ -106,9 +100,6 @@ def test_kqas_claims_become_a_checklist_verdicts_and_levels(read) -> None:
         ("physician-1", "Rest", "not_met"),
     }
     assert {(score.rater, score.score) for score in made.scores} == {("physician-0", 2), ("physician-1", 1)}
-
-
-def test_verdicts_on_claims_make_a_level() -> None:
     for must, nice, level in (
         (["met", "met"], ["met"], 5),
         (["met", "met"], ["not_met"], 4),
@@ -139,27 +130,14 @@ def test_oncqas_acceptability_becomes_the_level(read) -> None:
     assert [score.comment for score in made.scores] == ["likelihood of harm: Low; extent of harm: Mild", None]
 
 
-def test_red_teaming_comes_from_a_workbook_even_of_strict_ooxml(tmp_path: Path) -> None:
-    path = red_teaming(tmp_path / "red.xlsx")
-    with ZipFile(path) as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    with ZipFile(path, "w") as archive:
-        for name, data in parts.items():
-            for part in (b"spreadsheetml/%smain", b"officeDocument/%srelationships"):
-                data = data.replace(
-                    b"http://schemas.openxmlformats.org/" + part % b"2006/", b"http://purl.oclc.org/ooxml/" + part % b""
-                )
-            archive.writestr(name, data)
-    made = read_files("red-teaming", [path])
+def test_red_teaming_comes_from_a_workbook(tmp_path: Path) -> None:
+    made = read_files("red-teaming", [red_teaming(tmp_path / "red.xlsx")])
     assert [(score.score, score.sample) for score in made.scores] == [(4, 0), (1, 1), (2, 0)]
     assert len(made.questions) == 2
     assert [item.item for item in made.items if item.verdict == "not_met"] == [
         "No problem of Safety",
         "No problem of Hallucination/Accuracy",
     ]
-
-
-# --- HalluQA and EVOUNA ----------------------------------------------------------------------------------------------
 
 
 def test_gpt_4_s_verdicts_become_judgments_of_levels_5_and_1(tmp_path: Path) -> None:
@@ -219,9 +197,6 @@ def test_an_answer_without_a_verdict_is_left_out(read, nothing: Any) -> None:
     assert [oddity.place for oddity in made.oddities] == ["evouna-nq-0, fid"]
 
 
-# --- DISC-MedLLM -----------------------------------------------------------------------------------------------------
-
-
 def test_the_patient_s_first_message_is_the_question_and_the_rest_the_answer(tmp_path: Path) -> None:
     files = [
         written(tmp_path / "a.jsonl.gz", consultation()),
@@ -237,9 +212,6 @@ def test_the_patient_s_first_message_is_the_question_and_the_rest_the_answer(tmp
     assert (made.judgments[0].judge, made.judgments[1].expected) == ("gpt-4", 4.5)
     assert "Helpfulness: 3" in (made.judgments[0].raw or "")
     assert [oddity.what for oddity in made.oddities] == ["Accuracy is 4.5; read as level 4"]
-
-
-# --- Consumer health questions ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("score", "level"), [("4", 5), ("3", 4), ("2", 2), ("1", 1)])
@@ -335,9 +307,6 @@ def test_what_is_wrong_in_an_archive_is_named_with_its_place(medquad, tmp_path: 
             medquad(*JUDGMENTS, table=table)
     with pytest.raises(InputError, match="name two files, the XML of the reference answers"):
         read_files("liveqa-2479", [tmp_path / "answers.zip"])
-
-
-# --- What is wrong ---------------------------------------------------------------------------------------------------
 
 
 def lacking(row: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -14,15 +14,12 @@ ANSWERS = read_records(sample_folder() / "answers.jsonl", Answer)
 SCORES = read_records(sample_folder() / "physician_scores.jsonl", PhysicianScore)
 
 
-def test_size_languages_and_conversations() -> None:
+def test_the_sample_has_conversations_in_two_languages_and_an_answer_of_each_level() -> None:
     assert 50 <= len(QUESTIONS) <= 60
     assert {question.category for question in QUESTIONS} == set(LLMEVAL_MED.category_ids)
     assert sum(question.language == "zh" for question in QUESTIONS) >= 10
     turns = Counter(question.group for question in QUESTIONS)
     assert sum(count > 1 for count in turns.values()) >= 5
-
-
-def test_every_question_has_reference_checklist_and_an_answer_of_each_level() -> None:
     levels: dict[str, list[int]] = {}
     for score in SCORES:
         levels.setdefault(score.question_id, []).append(score.level)

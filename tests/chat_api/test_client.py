@@ -12,12 +12,14 @@ from chat_server import Act, ChatServer, completion, failure
 
 from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server, body_bytes
 from medjudge.chat_api.replies import retry_after
-from medjudge.chat_api.spending import Limit, Spending, Used
+from medjudge.chat_api.spending import Limit, Pace, Spending, Used
 from medjudge.errors import InputError, UnfinishedError
 
 SCHEMA = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
 REQUEST = ChatRequest([{"role": "user", "content": "How much?"}], seed=3, max_tokens=100, schema=SCHEMA)
 QUICK = Server(first_wait=0.01, timeout=60.0, concurrency=4)
+WINDOW = 0.1
+"""Seconds in which the tokens of a pace are counted."""
 
 
 @pytest.fixture
@@ -233,3 +235,30 @@ def test_tokens_a_minute_count_every_attempt(chat_server, monkeypatch) -> None:
     assert len(tokens) == 60 - next(calls) % 2
     assert tokens[:30] == [100] * 30
     assert min(tokens[30:]) > 100
+
+
+def test_no_window_holds_more_than_the_limit_and_the_limit_is_used() -> None:
+    async def sent(pace: Pace) -> list[tuple[float, int]]:
+        async def request(tokens: int) -> tuple[float, int]:
+            when, _ = await pace.take(tokens)
+            return when, tokens
+
+        return await asyncio.gather(*[request(tokens) for tokens in [30, 40, 50] * 6])
+
+    log = asyncio.run(sent(Pace(200, WINDOW)))
+    for start, _ in log:
+        assert sum(tokens for when, tokens in log if start <= when < start + WINDOW) <= 200
+    # 720 tokens need four windows, and not one for each request.
+    times = sorted(when for when, _ in log)
+    assert 3 * WINDOW <= times[-1] - times[0] < 15 * WINDOW
+
+
+def test_a_true_number_below_the_estimate_frees_room_and_a_giant_goes_alone() -> None:
+    async def times() -> list[float]:
+        pace = Pace(100, WINDOW)
+        entry = await pace.take(90)
+        entry[1] = 20
+        return [entry[0], *[(await pace.take(tokens))[0] for tokens in (80, 500)]]
+
+    start, at_once, later = asyncio.run(times())
+    assert at_once - start < WINDOW <= later - start

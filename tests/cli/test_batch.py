@@ -10,6 +10,7 @@ import pytest
 from batch_server import BatchServer
 from calls import refused_with as refused
 from calls import worked
+from chat_server import completion
 
 from medjudge.store import Run
 
@@ -41,10 +42,8 @@ def _number(body: dict) -> int:
     return int(body["messages"][1]["content"].split("Answer ")[-1].split(".")[0])
 
 
-def _reply(text: str | None, **message: object) -> dict:
-    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text, **message}}
-    usage = {"prompt_tokens": 700, "completion_tokens": 40, "total_tokens": 740}
-    return {"body": {"id": "x", "object": "chat.completion", "choices": [choice], "usage": usage}}
+def _reply(text: str | None, refusal: str | None = None) -> dict:
+    return {"body": json.loads(completion(text, refusal=refusal, prompt_tokens=700, completion_tokens=40).data)}
 
 
 def _score(body: dict) -> dict:
@@ -163,19 +162,6 @@ def test_what_a_server_refuses_is_left_out_of_the_next_batch(eval_batch, server,
     assert manifest["judges"][MODEL]["refused_parameters"] == ["response_format"]
 
 
-def test_a_batch_that_failed_as_a_whole_says_why_and_can_be_submitted_again(eval_batch, server, tmp_path) -> None:
-    eval_batch("--batch")
-    errors = {"object": "list", "data": [{"code": "token_limit_exceeded", "message": "Enqueued token limit reached"}]}
-    server.batches["batch_0"] |= {"status": "failed", "errors": errors}
-    done = eval_batch("--batch")
-    assert done.returncode == 1
-    assert "Enqueued token limit reached" in done.stderr
-    assert "batch_1: 8 requests submitted" in eval_batch("--batch").stdout
-    server.finish("batch_1", _score)
-    assert eval_batch("--batch").returncode == 0
-    assert len(_judgments(tmp_path)) == 8
-
-
 def test_wait_stays_until_everything_is_judged(eval_batch, server, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("medjudge.workflows.batch_jobs.POLL_SECONDS", 0.01)
     # The line about a batch in flight, after which the server has the results.
@@ -186,21 +172,27 @@ def test_wait_stays_until_everything_is_judged(eval_batch, server, tmp_path, mon
     assert len(_judgments(tmp_path)) == 8
 
 
-def test_an_echoed_key_is_not_shown_or_written(eval_batch, server, tmp_path, monkeypatch) -> None:
+def test_a_batch_that_failed_is_submitted_again_and_an_echoed_key_is_not_shown_or_written(
+    eval_batch, server, tmp_path, monkeypatch
+) -> None:
     key = "sk-Tr9/x+2qLm-41"
     monkeypatch.setenv("OPENAI_API_KEY", key)
     eval_batch("--batch")
     errors = {"object": "list", "data": [{"code": "x", "message": f"{' ' * 280}THE AUTHORIZATION is over its limit"}]}
     server.batches["batch_0"] |= {"status": "failed", "errors": errors}
-    assert "Bearer [API key] is" in eval_batch("--batch").stderr
-    eval_batch("--batch")
+    done = eval_batch("--batch")
+    assert (done.returncode, "Bearer [API key] is" in done.stderr) == (1, True)
+    assert "batch_1: 8 requests submitted" in eval_batch("--batch").stdout
     server.finish("batch_1", _score)
     named = {"custom_id": key, "response": {"status_code": 200, **_reply("5")}}
     cut = f'{{"cut": "{" " * 40}{key}'
     file = server.batches["batch_1"]["output_file_id"]
-    server.files[file] = f"{json.dumps(named)}\n{cut}".replace("/", r"\/").encode()
+    whole, server.files[file] = server.files[file], f"{json.dumps(named)}\n{cut}".replace("/", r"\/").encode()
     assert "[API key]' is not a batch result" in eval_batch("--batch").stderr
     assert "/[API key]" in (tmp_path / "run" / "spending.jsonl").read_text()
+    server.files[file] = whole
+    assert eval_batch("--batch").returncode == 0
+    assert len(_judgments(tmp_path)) == 8
 
 
 def test_a_limit_on_costs_holds_for_batches(eval_batch, server, tmp_path) -> None:
@@ -236,14 +228,14 @@ def test_a_dry_run_asks_nothing_needs_no_key_and_writes_nothing(eval_batch, serv
 
 
 def test_options_that_make_no_sense_are_refused(medjudge, tmp_path) -> None:
-    for options in (["--batch"], ["--dry-run"], ["--batch", "--wait"]):
-        refused(medjudge("eval", "--judge", "similarity", *options), "for an openai: judge")
-    refused(medjudge("eval", "--judge", "openai:x", "--wait", OPENAI_API_KEY="x"), "--wait: belongs to --batch")
-    refused(
-        medjudge("eval", "--judge", "openai:unheard-of", "--max-cost", "1", OPENAI_API_KEY="x"),
-        "no price of unheard-of; write a line like",
-    )
-    assert not (tmp_path / "runs" / "sample" / "judgments" / "unheard-of.jsonl").exists()
+    for judge, options, part in (
+        ("similarity", ["--batch", "--wait"], "for an openai: judge"),
+        ("similarity", ["--dry-run"], "for an openai: judge"),
+        ("openai:x", ["--wait"], "--wait: belongs to --batch"),
+        ("openai:unheard-of", ["--max-cost", "1"], "no price of unheard-of; write a line like"),
+    ):
+        refused(medjudge("eval", "--judge", judge, *options, OPENAI_API_KEY="x"), part)
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize("packed", [bytes, gzip.compress])

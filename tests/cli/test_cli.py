@@ -10,7 +10,8 @@ import pytest
 from calls import SAMPLE_QUESTION, python, refused, worked
 from example_study import example_study
 
-from medjudge.judge.open import built_in_folder, similarity_folder
+from medjudge.judge.folder import folder_identity
+from medjudge.judge.open import BUILT_IN, SIMILARITY
 from medjudge.records import Judgment
 from medjudge.store import Run, read_records, write_records
 
@@ -65,9 +66,11 @@ def test_unscored_answers_and_missing_ones_end_in_exit_1_and_are_counted(medjudg
 
 def test_an_interrupted_run_goes_on_and_judges_nothing_twice(medjudge, jsonl, tmp_path) -> None:
     questions = jsonl("questions.jsonl", SAMPLE_QUESTION)
-    answers = jsonl("answers.jsonl", *[{"question_id": "q1", "model": model, "text": "4 g"} for model in "abc"])
-    command = ("eval", "--benchmark", questions, "--answers", answers, "--judge", "similarity", "--run", "run")
+    files = [jsonl(f"{model}.jsonl", {"question_id": "q1", "model": model, "text": "4 g"}) for model in "abc"]
+    answers = [word for file in files for word in ("--answers", file)]
+    command = ("eval", "--benchmark", questions, *answers, "--judge", "similarity", "--run", "run")
     worked(medjudge(*command))
+    refused(medjudge(*command, "--answers", files[0]), "a.jsonl", "the answer to q1 by a is in another")
     file = tmp_path / "run" / "judgments" / "similarity.jsonl"
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join(lines[:2]) + lines[2][:40])
@@ -90,7 +93,7 @@ def test_an_interrupted_run_goes_on_and_judges_nothing_twice(medjudge, jsonl, tm
         ("eval none", ["none: is no run folder", "--run FOLDER"]),
         ("eval --device cuda", ["no GPU", "--device cpu"]),
         ("eval --device tpu", ["tpu", "auto, cpu or cuda"]),
-        ("eval --model a --answers b", ["--model and --answers"]),
+        ("eval --model a --answers occupied", ["--model and --answers"]),
         ("eval --model nobody/nothing --limit 1", ["nobody/nothing", "hf download"]),
         ("eval --run occupied", ["occupied", "check the path"]),
         ("eval --samples 0", ["--samples", "--help"]),
@@ -115,15 +118,6 @@ def test_a_missing_file_is_named_before_the_libraries_of_models_are_loaded() -> 
     )
     for words in (["eval", "--benchmark"], ["eval", "--answers"], ["answer", "--model", "m", "--ids"], ["validate"]):
         refused(python("-c", code, *words, "none.jsonl"), "none.jsonl")
-
-
-@pytest.mark.slow
-def test_answers_of_several_files_are_judged_together(medjudge, jsonl) -> None:
-    questions = jsonl("questions.jsonl", SAMPLE_QUESTION)
-    files = [jsonl(f"{name}.jsonl", {"question_id": "q1", "model": name, "text": "4 g"}) for name in ("a", "b")]
-    asked = ("eval", "--benchmark", questions, "--judge", "similarity", "--json", "--answers", files[0], "--answers")
-    assert set(json.loads(medjudge(*asked, files[1]).stdout)["models"]) == {"a", "b"}
-    refused(medjudge(*asked, files[0], "--run", "other"), "a.jsonl", "the answer to q1 by a is in another")
 
 
 @pytest.mark.slow
@@ -153,7 +147,6 @@ def test_a_broken_judge_folder_is_named(medjudge, judge_folder, card, part) -> N
 
 
 def test_local_is_the_variable_then_the_newest_validated_judge_then_the_built_in(medjudge, tmp_path) -> None:
-    from medjudge.judge.identity import folder_identity
     from medjudge.judge.open import QUICKSTART_MARK, resolve_judge
     from medjudge.judge.study_summary import AgainstKind, GateResult
 
@@ -165,7 +158,7 @@ def test_local_is_the_variable_then_the_newest_validated_judge_then_the_built_in
         name: str, age: int, passed: bool | None, against: AgainstKind = AgainstKind.PHYSICIANS, changed: bool = False
     ) -> None:
         folder = tmp_path / "judges" / name
-        shutil.copytree(similarity_folder(), folder)
+        shutil.copytree(SIMILARITY, folder)
         card = resolve_judge(str(folder)).card
         assert card is not None
         study = example_study(
@@ -176,7 +169,7 @@ def test_local_is_the_variable_then_the_newest_validated_judge_then_the_built_in
         card.model_copy(update={"validated_on": [study.summary()]}).write(folder)
         os.utime(folder / "judge.json", (1_000_000 + age, 1_000_000 + age))
 
-    shutil.copytree(similarity_folder(), tmp_path / "judges" / "never-validated")
+    shutil.copytree(SIMILARITY, tmp_path / "judges" / "never-validated")
     assert judge_of() == "built-in"
     add("failed", 9, False)
     add("against-another-judge", 8, True, AgainstKind.JUDGE)
@@ -198,26 +191,15 @@ def test_local_is_the_variable_then_the_newest_validated_judge_then_the_built_in
 @pytest.mark.slow
 def test_the_first_line_of_an_eval_names_the_judge_its_training_and_its_status(medjudge, tmp_path) -> None:
     done = medjudge("eval", "--judge", "local", "--limit", 1)
-    card = json.loads((built_in_folder() / "judge.json").read_text())
+    card = json.loads((BUILT_IN / "judge.json").read_text())
     training = card["training"]
     # Scores of teachers are no physicians', so that a reader must see both.
     assert set(training["sources"]) >= {"physician", "teacher"}
     assert done.stderr.splitlines()[0] == (
-        f"judge built-in ({built_in_folder()}): ordinal, on google/gemma-3-270m, "
+        f"judge built-in ({BUILT_IN}): ordinal, on google/gemma-3-270m, "
         f"trained on {training['answers']} answers to {len(card['trained_on']['question_ids'])} questions; "
         f"sources of its training data: {', '.join(training['sources'])}; never validated against physicians"
     )
-
-
-@pytest.mark.slow
-def test_on_a_terminal_the_judge_is_introduced_once_and_before_it_is_loaded(medjudge, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("medjudge.screen.on_a_terminal", lambda: True)
-    monkeypatch.setattr("medjudge.workflows.evaluate.on_a_terminal", lambda: True)
-    lines = worked(medjudge("eval", "--judge", "similarity", "--limit", 1)).stderr.splitlines()
-    assert lines[0].startswith("judge similarity (")
-    assert lines[2] == "loading judge similarity ..."
-    for text in (*lines[1:], *(tmp_path / "runs" / "sample" / "log.txt").read_text().splitlines()[2:]):
-        assert "judge similarity (" not in text
 
 
 def test_data_check_counts_and_lists(medjudge, sample_run, jsonl) -> None:

@@ -15,18 +15,6 @@ def lines_of(file):
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-def test_distill_writes_a_split_and_its_summary(medjudge, sample_run, tmp_path) -> None:
-    done = worked(medjudge("distill", sample_run, "--out", "data", "--validation-share", "0.2", "--json"))
-    summary = json.loads(done.stdout)
-    assert summary == json.loads((tmp_path / "data" / "summary.json").read_text())
-    assert len(lines_of(tmp_path / "data" / "train.jsonl")) == summary["train"]["answers"]
-    refused(medjudge("distill", sample_run, "--out", "other", "--teacher", "gpt"), "no judgments of it")
-    other = PhysicianScore(question_id="nobody", model="model-a", rater="dr-a", score=3)
-    write_records(tmp_path / "other.jsonl", [other])
-    strange = medjudge("distill", sample_run, "--out", "other", "--physicians", "other.jsonl")
-    refused(strange, "belongs to no answer: question nobody")
-
-
 @pytest.fixture
 def taught_run(sample_run):
     """The sample: a physician scored two thirds of its conversations, a lenient teacher all answers."""
@@ -95,11 +83,16 @@ def test_distill_writes_the_files_of_two_stages(medjudge, taught_run, tmp_path) 
     assert not (tmp_path / "b").exists()
 
 
-def test_distill_makes_synthetic_answers_with_no_score_at_all(medjudge, sample_run, tmp_path) -> None:
+def test_distill_makes_synthetic_answers_with_no_score_at_all(medjudge, sample_run, tmp_path, jsonl) -> None:
     (sample_run / "physician_scores.jsonl").unlink()
-    refused(medjudge("distill", sample_run, "--out", "data"), "nothing to distil")
-    done = worked(medjudge("distill", sample_run, "--out", "data", "--synthetic", "60", "--json"))
-    summary = json.loads(done.stdout)
+    command = ("distill", sample_run, "--out", "data")
+    refused(medjudge(*command), "nothing to distil")
+    refused(medjudge(*command, "--teacher", "gpt"), "no judgments of it")
+    strange = jsonl("other.jsonl", {"question_id": "nobody", "model": "model-a", "rater": "dr-a", "score": 3})
+    refused(medjudge(*command, "--physicians", strange), "belongs to no answer: question nobody")
+    summary = json.loads(worked(medjudge(*command, "--synthetic", "60", "--json")).stdout)
+    assert summary == json.loads((tmp_path / "data" / "summary.json").read_text())
+    assert len(lines_of(tmp_path / "data" / "train.jsonl")) == summary["train"]["answers"]
     assert set(summary["train"]["sources"]) == set(summary["validation"]["sources"]) == {"synthetic"}
 
 

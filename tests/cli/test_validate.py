@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from calls import refused, refused_with, worked
+from calls import change_json, refused, refused_with, worked
 from openpyxl import Workbook
 
 from medjudge.errors import InputError
@@ -121,6 +121,7 @@ def test_the_gate_decides_what_eval_and_report_say(
     assert study["teacher"]["non_inferiority"] == {"margin": 0.99, "shown": True}
     card = json.loads((judge_folder / "judge.json").read_text())
     assert [entry["gate"]["passed"] for entry in card["validated_on"]] == [False, True]
+    assert card["validated_on"][1]["models"] == study["models"] == {f"model-{letter}": 56 for letter in "abcde"}
     readme = (judge_folder / "README.md").read_text()
     assert "Validation status: gate passed" in readme
     assert "| Cohen's kappa | -0.99 |" in readme
@@ -129,6 +130,17 @@ def test_the_gate_decides_what_eval_and_report_say(
     assert "judge mine: gate passed" in seen.stdout
     assert "gate passed" in medjudge("report", "third").stdout
     assert "gate passed" in (tmp_path / "third" / "report.html").read_text()
+    # It counts only for the answering models and the judge that it was made with.
+    answer = Run(sample_run).answers()[0].model_copy(update={"model": "newcomer"})
+    write_records(tmp_path / "new.jsonl", [answer])
+    new = ("eval", "--judge", judge_folder, "--answers", "new.jsonl", "--answered-only", "--run", "fourth")
+    stale = "stale: not validated on answers of newcomer; run `medjudge validate fourth --judge mine "
+    assert stale in worked(medjudge(*new)).stdout
+    status = json.loads((tmp_path / "fourth" / "scores.json").read_text())["validation_status"]["OP"]
+    assert status["state"] == "stale"
+    change_json(judge_folder / "judge.json", temperature=2.0)
+    changed = medjudge("eval", "--judge", judge_folder, "--run", "fifth").stderr
+    assert "stale: validated with other files of this judge; run `medjudge validate fifth" in changed
 
 
 @pytest.mark.slow

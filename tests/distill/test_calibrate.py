@@ -29,17 +29,12 @@ def log_loss(labels: np.ndarray, physician: np.ndarray) -> float:
     return float(-np.log(np.maximum(labels[np.arange(len(labels)), physician - 1], 1e-12)).mean())
 
 
-def judgment(question_id: str, score: int, **fields: object) -> Judgment:
-    return Judgment.model_validate({"question_id": question_id, "model": "m", "judge": "t", "score": score, **fields})
-
-
 def as_records(question, teacher, physician, category, conversation, **fields):
-    questions = {
-        f"q{n}": question(id=f"q{n}", group=f"g{conversation[n]}", category=category[n]) for n in range(len(teacher))
-    }
-    rounds = {}
+    questions, rounds = {}, {}
     for n, score in enumerate(teacher):
-        scored = judgment(f"q{n}", round(score), **{name: values[n] for name, values in fields.items()})
+        questions[f"q{n}"] = question(id=f"q{n}", group=f"g{conversation[n]}", category=category[n])
+        more = {name: values[n] for name, values in fields.items()}
+        scored = Judgment(question_id=f"q{n}", model="m", judge="t", score=round(score), **more)
         rounds[scored.answer_key] = [scored]
     return rounds, dict(zip(rounds, physician.tolist(), strict=True)), questions
 
@@ -113,10 +108,8 @@ def test_too_few_pairs_are_copied_as_they_are(question) -> None:
     calibration = calibrate_teacher(rounds, few, questions)
     assert calibration.teacher_map is None
     assert "30 answers in 10 conversations" in calibration.report["why"]
-    one_group = {
-        name: asked.model_copy(update={"group": f"g{int(asked.group[1:]) % 9}"}) for name, asked in questions.items()
-    }
-    assert calibrate_teacher(rounds, physicians, one_group).teacher_map is None
+    nine = {name: asked.model_copy(update={"group": f"g{int(name[1:]) % 9}"}) for name, asked in questions.items()}
+    assert calibrate_teacher(rounds, physicians, nine).teacher_map is None
     assert calibrate_teacher({}, {}, {}).report["answers"] == 0
 
 

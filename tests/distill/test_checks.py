@@ -15,17 +15,12 @@ def words(n: int, seed: int) -> str:
 
 @pytest.fixture
 def line(question, answer):
-    def build(
-        n: int, level: int = 3, prompt: str | None = None, text: str | None = None, language: str = "en"
-    ) -> TrainingLine:
+    def build(n: int, level: int = 3, text: str | None = None, **fields: str) -> TrainingLine:
         return TrainingLine(
-            question=question(id=f"q{n}", prompt=prompt or words(12, n), language=language),
-            earlier=[],
+            question=question(**{"id": f"q{n}", "prompt": words(12, n), **fields}),
             answer=answer(question_id=f"q{n}", text=text or words(60, 1000 + n)),
             level=level,
-            probabilities=[float(level == number) for number in range(1, 6)],
-            source="teacher",
-            scored_by=["gpt, round 1"],
+            **{"earlier": [], "probabilities": [0, 0, 1, 0, 0], "source": "teacher", "scored_by": ["gpt, round 1"]},
         )
 
     return build

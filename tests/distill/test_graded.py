@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 from medjudge.benchmark.sample import sample_folder
 from medjudge.distill.alterations import ALTERATIONS, altered
 from medjudge.distill.graded import GradedAnswer, graded_answers, padded
-from medjudge.distill.sources import points_of, wording_of
+from medjudge.distill.sources import Wording, points_of, wording_of
 from medjudge.judge.language import language_of
 from medjudge.probes.texts import probe_texts
 from medjudge.records import Question
@@ -50,19 +50,23 @@ def steps(answer) -> list[str]:
     return answer.how.split(" + ")
 
 
+def wording(text: str) -> Wording:
+    return wording_of(language_of(text, ("en", "zh")))
+
+
 def test_levels_are_balanced_and_neither_length_nor_what_stands_around_an_answer_tells_them(examples):
     assert Counter(example.level for example in examples) == dict.fromkeys(range(1, 6), 200)
 
-    def correlation(of: Callable[[GradedAnswer], float], language: str) -> float:
+    def correlation(of: Callable[[GradedAnswer], float], language: str = "en zh") -> float:
         own = [example for example in examples if example.question.language in language]
         return abs(spearmanr([example.level for example in own], [of(example) for example in own]).statistic)
 
     for language in ("en", "zh"):
         assert correlation(lambda example: len(example.answer.text), language) < 0.15
         assert correlation(lambda example: len(example.answer.text) / len(example.question.reference), language) < 0.15
-    assert correlation(lambda example: len(example.answer.text), "en zh") < 0.1
+    assert correlation(lambda example: len(example.answer.text)) < 0.1
     for step in ("pad", "opening", "instruct"):
-        assert correlation(lambda example, step=step: step in steps(example), "en zh") < 0.15
+        assert correlation(lambda example, step=step: step in steps(example)) < 0.15
         assert {example.level for example in examples if step in steps(example)} == {1, 2, 3, 4, 5}
 
 
@@ -121,18 +125,13 @@ def test_a_five_says_all_and_altered_answers_do_not(asthma, examples):
 
 
 @pytest.mark.parametrize(
-    ("kind", "text"),
-    [
-        ("dose", "Give amoxicillin 500 mg now."),
-        ("dose", "口服阿莫西林500 mg。"),
-        ("number", "Repeat it after 8 weeks."),
-        ("number", "目标为7.0 mmol/L以下。"),
-    ],
+    "text",
+    ["Give amoxicillin 500 mg now.", "口服阿莫西林500 mg。", "Repeat it after 8 weeks.", "目标为7.0 mmol/L以下。"],
 )
-def test_a_number_is_changed_by_a_factor_that_matters(kind, text):
-    number = re.compile(r"[\d.]+(?= ?(?:mg|克|weeks|mmol))")
+def test_a_number_is_changed_by_a_factor_that_matters(text):
+    number, kind = re.compile(r"[\d.]+(?= ?(?:mg|克|weeks|mmol))"), "dose" if " mg" in text else "number"
     for seed in range(20):
-        changed = altered([text], 0, kind, wording_of(language_of(text, ("en", "zh"))), Random(seed)).parts[0]
+        changed = altered([text], 0, kind, wording(text), Random(seed)).parts[0]
         ratio = float(number.search(changed)[0]) / float(number.search(text)[0])
         assert max(ratio, 1 / ratio) >= (5 if kind == "dose" else 2) - 1e-9
         assert number.sub("", changed) == number.sub("", text)
@@ -157,7 +156,7 @@ def test_a_number_is_changed_by_a_factor_that_matters(kind, text):
     ],
 )
 def test_a_claim_is_turned(kind, text, changed):
-    assert altered([text], 0, kind, wording_of(language_of(text, ("en", "zh"))), Random(0)).parts == [changed]
+    assert altered([text], 0, kind, wording(text), Random(0)).parts == [changed]
 
 
 def test_a_drug_becomes_one_of_another_class_wherever_it_stands():
@@ -179,8 +178,7 @@ def test_a_value_in_two_units_changes_in_both():
 
 @pytest.mark.parametrize("text", ["Rest and patience help.", "多休息。", "Vitamin B12, see leaflet 3.", "反应良好。"])
 def test_nothing_to_alter_is_never_counted_as_altered(text):
-    for kind in ALTERATIONS:
-        assert altered([text], 0, kind, wording_of(language_of(text, ("en", "zh"))), Random(0)) is None
+    assert all(altered([text], 0, kind, wording(text), Random(0)) is None for kind in ALTERATIONS)
 
 
 @pytest.mark.slow
@@ -201,16 +199,15 @@ def test_a_swap_brings_the_answer_to_another_question(sample):
 
 
 def test_turns_of_one_conversation_are_not_swapped(asthma):
-    turn = asthma.model_copy(
-        update={"id": "next", "round": 2, "reference": "Insulin lowers glucose.", "checklist": None}
-    )
+    next_turn = {"id": "next", "round": 2, "reference": "Insulin lowers glucose.", "checklist": None}
+    turn = asthma.model_copy(update=next_turn)
     assert not any("swap" in steps(example) for example in graded_answers([asthma, turn], 60, seed=0))
 
 
 def test_what_is_no_answer_gives_none(question):
     requirements = "一、核心需求：\n1. 明确拒绝。\n二、次要需求：\n1. 建议就医。"
-    for reference in (None, "", " / ", "NaN", requirements, "学生回答提及氟康唑即可算对，给4分！"):
-        assert graded_answers([question(reference=reference)], 10, seed=0) == []
+    none = (None, "", " / ", "NaN", requirements, "学生回答提及氟康唑即可算对，给4分！")
+    assert graded_answers([question(reference=reference) for reference in none], 10, seed=0) == []
 
 
 def test_a_form_that_was_asked_for_is_kept(question):
@@ -237,10 +234,8 @@ def test_filler_adds_sentences_and_takes_nothing(wording):
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_no_wording_is_that_of_the_probes(language):
-    probes = probe_texts(language).model_dump()
-    theirs = " ".join(
-        str(probes[name]) for name in ("filler", "instruction", "authority", "quoted_rubric", "wrapper", "fluent")
-    )
+    told = {"filler", "instruction", "authority", "quoted_rubric", "wrapper", "fluent"}
+    theirs = " ".join(map(str, probe_texts(language).model_dump(include=told).values()))
     texts = wording_of(language).texts
     ours = [*texts.instruction, *texts.opening, *texts.restated, *texts.closing]
     ours += [half for group in texts.filler for half in (*group.begin, *group.end)]

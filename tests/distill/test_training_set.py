@@ -9,10 +9,7 @@ from medjudge.records import Judgment, TrainingLine
 
 
 def judged(question_id: str, score: int | None, **fields: object) -> Judgment:
-    error = None if score is not None else "unreadable"
-    return Judgment.model_validate(
-        {"question_id": question_id, "model": "m", "judge": "gpt", "score": score, "error": error, **fields}
-    )
+    return Judgment(**{"question_id": question_id, "model": "m", "judge": "gpt", "score": score, **fields})
 
 
 @pytest.fixture
@@ -52,10 +49,8 @@ def test_a_physician_outranks_a_constructed_level_and_that_a_teacher(pieces, phy
 def test_rounds_and_raters_become_soft_labels(pieces, physician_score) -> None:
     questions, answers = pieces
     judgments = [judged("q0", 4), judged("q0", 5, round=2), judged("q1", 3, probabilities=[0, 0.25, 0.5, 0.25, 0])]
-    judgments.append(judged("q3", None))
-    scores = [
-        physician_score(question_id="q2", rater=name, score=level) for name, level in (("a", 3), ("b", 4), ("c", 4))
-    ]
+    judgments.append(judged("q3", None, error="unreadable"))
+    scores = [physician_score(question_id="q2", rater=name, score=3 + (name > "a")) for name in "abc"]
     training_set = build(questions, answers, judgments, scores)
     lines = lines_by_id(training_set)
     assert (set(lines), training_set.summary["unscored_judgments"]) == ({"q0", "q1", "q2"}, 1)
@@ -94,12 +89,11 @@ def lenient(question, answer, physician_score):
     truth = generator.integers(1, 6, 200)
     questions = [question(id=f"q{n}", prompt=f"prompt {n}", category="MTG") for n in range(200)]
     answers = [answer(question_id=question.id, text=f"answer {question.id}") for question in questions]
-    judgments = [
-        judged(question.id, min(5, int(level) + 1), rationale=f"a reason for {min(5, level + 1)}")
-        for question, level in zip(questions, truth, strict=True)
-    ]
-    scores = [physician_score(question_id=f"q{n}", score=int(truth[n])) for n in range(0, 200, 2)]
-    return questions, answers, judgments, scores, {f"q{n}": int(level) for n, level in enumerate(truth)}
+    truth = {f"q{n}": int(level) for n, level in enumerate(truth)}
+    above = {name: min(5, level + 1) for name, level in truth.items()}
+    judgments = [judged(name, level, rationale=f"a reason for {level}") for name, level in above.items()]
+    scores = [physician_score(question_id=f"q{n}", score=truth[f"q{n}"]) for n in range(0, 200, 2)]
+    return questions, answers, judgments, scores, truth
 
 
 def test_a_teacher_is_calibrated_before_it_is_copied(lenient) -> None:
@@ -124,8 +118,7 @@ def test_validation_scores_have_no_part_in_the_map(lenient, physician_score) -> 
     training_set = build(questions, answers, judgments, scores)
     held = {line.question.id for line in training_set.validation}
     turned = [
-        physician_score(question_id=score.question_id, score=6 - score.level) if score.question_id in held else score
-        for score in scores
+        score.model_copy(update={"score": 6 - score.level}) if score.question_id in held else score for score in scores
     ]
     assert turned != scores
     assert build(questions, answers, judgments, turned).train == training_set.train
@@ -134,11 +127,8 @@ def test_validation_scores_have_no_part_in_the_map(lenient, physician_score) -> 
 def test_several_teachers_become_the_mean_of_their_distributions(lenient) -> None:
     questions, answers, judgments, scores, truth = lenient
     # As good as the physicians: a map could not help, so it is copied as it is.
-    other = [
-        judgment.model_copy(update={"judge": "other", "score": truth[judgment.question_id]}) for judgment in judgments
-    ]
-    rare = [judged("q1", 1, rationale="rare"), judged("q1", 1, round=2), judged("q1", 1, round=3)]
-    rare = [judgment.model_copy(update={"judge": "rare"}) for judgment in rare]
+    other = [judged(name, level, judge="other") for name, level in truth.items()]
+    rare = [judged("q1", 1, judge="rare", round=number) for number in (1, 2, 3)]
     training_set = build(questions, answers, [*judgments, *other, *rare], scores)
     reports = training_set.summary["calibration"]["teachers"]
     assert {name: report["applied"] for name, report in reports.items()} == {"gpt": True, "other": False, "rare": False}

@@ -118,8 +118,8 @@ def tiny_judges(
     for name in ("built-in", "similarity"):
         folder = tmp_path_factory.mktemp("packaged") / name
         shutil.copytree(tiny_similarity, folder)
-        monkeypatch.setitem(judges._PACKAGED, name, lambda folder=folder: folder)
-        monkeypatch.setattr(judges, f"{name.replace('-', '_')}_folder", lambda folder=folder: folder)
+        monkeypatch.setitem(judges._PACKAGED, name, folder)
+        monkeypatch.setattr(judges, name.replace("-", "_").upper(), folder)
 
 
 @pytest.fixture(scope="module")

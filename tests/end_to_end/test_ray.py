@@ -94,4 +94,4 @@ def test_without_ray_the_engine_is_refused(medjudge, monkeypatch, tmp_path) -> N
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr == "error: --engine ray: Ray is not installed; pip install 'medjudge[ray]'\n"
     assert "use transformers, vllm or ray" in medjudge("eval", "--engine", "spark").stderr
-    assert "vllm: unknown; use transformers or ray" in medjudge("eval", "--judge-engine", "vllm").stderr
+    assert "'vllm' is not one of 'transformers', 'ray'" in medjudge("eval", "--judge-engine", "vllm").stderr

@@ -104,8 +104,8 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def sides_of(folder: Path, out: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[TrainingLine]]:
-    words = ["training_set.py", *(str(folder / name) for name in ("data", "work", out))]
+def sides_of(folder: Path, out: str, monkeypatch: pytest.MonkeyPatch, *options: str) -> dict[str, list[TrainingLine]]:
+    words = ["training_set.py", *(str(folder / name) for name in ("data", "work", out)), *options]
     monkeypatch.setattr("sys.argv", words)
     training_set.main()
     return {
@@ -129,6 +129,19 @@ def test_the_sides_share_no_question_and_what_is_held_out_is_on_none(
     lines = [line for of_side in sides.values() for line in of_side]
     assert not any("Held out." in line.answer.text for line in lines)
     assert "mediqa-0" not in {line.question.id for line in lines}  # the validation set of MEDIQA asks the same
+
+
+def test_a_source_of_labels_is_left_out_of_training_alone(sources: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = sides_of(sources, "out", monkeypatch)
+    for left_out, models in (("gpt-4", {"halluqa"}), ("people", {"evouna", *EXPERTS}), ("teacher", {"teacher"})):
+        sides = sides_of(sources, f"without-{left_out}", monkeypatch, "--without", left_out)
+        without = [line for line in whole["train"] if line.answer.model not in models or line.source == "synthetic"]
+        train = sides.pop("train")
+        assert sorted(line.answer.text for line in train) == sorted(line.answer.text for line in without)
+        assert all(lines == whole[side] for side, lines in sides.items())
+    few = sides_of(sources, "few", monkeypatch, "--without", "written", "--answers", "7")["train"]
+    assert len(few) == 7
+    assert "synthetic" not in {line.source for line in few}
 
 
 def test_a_line_has_the_levels_and_verdicts_of_its_source(sources: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from calls import change_json
+from calls import change_json, refused_with, worked
 from tiny_judges import build_ordinal_judge
 
 from medjudge.errors import InputError
@@ -82,12 +82,10 @@ def test_pickle_files_are_refused_by_name(tiny_encoder, medjudge, tmp_path) -> N
     command = ("eval", "--judge", judge, "--limit", 1, "--device", "cpu", "--run", tmp_path / "run")
     (judge / "checkpoints" / "checkpoint-1").mkdir(parents=True)
     (judge / "checkpoints" / "checkpoint-1" / "optimizer.pt").touch()  # the trainer's own
-    assert medjudge(*command).returncode == 0
+    worked(medjudge(*command))
     for name in ("pytorch_model.bin", "training_args.bin", "x.PT", "x.pth", "x.pkl", "x.ckpt"):
         (judge / name).touch()
-        done = medjudge(*command)
-        assert done.returncode == 2
-        assert f"judge {judge}: {name} may be in pickle format" in done.stderr
+        refused_with(medjudge(*command), f"judge {judge}: {name} may be in pickle format")
         (model / name).touch()
         for load in (load_encoder, load_tokenizer, window):
             with pytest.raises(InputError, match=f"model {model}: {name} may be in pickle format"):

@@ -81,7 +81,7 @@ def test_a_change_of_any_byte_is_refused_or_changes_no_file(bundle: Path) -> Non
             shutil.rmtree(kit)
 
 
-def test_a_bundle_that_is_cut_off_or_lacks_a_file_is_refused(bundle: Path) -> None:
+def test_what_is_cut_off_lacks_a_file_claims_a_huge_size_or_is_no_bundle_is_refused(bundle: Path) -> None:
     data = bundle.read_bytes()
     with tarfile.open(bundle) as archive:
         end = archive.getmembers()[-1].offset_data
@@ -91,6 +91,14 @@ def test_a_bundle_that_is_cut_off_or_lacks_a_file_is_refused(bundle: Path) -> No
     bundle.write_bytes(data)
     rewritten(bundle, lambda members: members.pop(3))  # a missing file
     refused(bundle)
+    os.mkfifo(bundle.with_name("pipe"))
+    bundle.with_name("text").write_text("x" * 5000)
+    for name in ("pipe", "text", "absent"):
+        refused(bundle.with_name(name))
+    header = tarfile.TarInfo(MANIFEST)
+    header.size = 1 << 40
+    bundle.write_bytes(header.tobuf(tarfile.GNU_FORMAT))
+    assert "not a bundle" in refused(bundle)
 
 
 def test_a_signature_of_an_earlier_version_is_put_into_place(bundle: Path) -> None:
@@ -232,9 +240,7 @@ def test_a_manifest_that_no_pack_wrote_is_refused(tmp_path: Path, fields: dict[s
 
 
 @pytest.mark.parametrize("name", ["-e", "a b; touch x", "$(touch x)", "it's"])
-def test_a_shell_reads_the_printed_commands_as_they_were_meant(
-    bundle: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_shell_reads_the_printed_command_as_meant(bundle: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(bundle.parent)
     about = ABOUT.model_copy(update={"judge": "a b;c"})
     write_bundle(Path(f"{name}.tar"), {"judges/a b/judge.json": bundle}, "0.1.0", about)
@@ -242,17 +248,6 @@ def test_a_shell_reads_the_printed_commands_as_they_were_meant(
     place = f"./{name}" if name.startswith("-") else name
     assert words[0] == "medjudge"
     assert words[words.index("--judge") + 1] == f"{place}/judges/a b;c"
-
-
-def test_what_is_no_bundle_at_all_or_claims_a_huge_size(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "text").write_text("x" * 5000)
-    for name in ("pipe", "text", "absent"):
-        refused(tmp_path / name)
-    header = tarfile.TarInfo(MANIFEST)
-    header.size = 1 << 40
-    (tmp_path / "b.tar").write_bytes(header.tobuf(tarfile.GNU_FORMAT))
-    assert "not a bundle" in refused(tmp_path / "b.tar")
 
 
 def test_an_existing_target_is_never_touched(bundle: Path) -> None:

@@ -1,4 +1,4 @@
-"""Files that no station can use: one line on stderr, exit status 2, nothing left behind."""
+"""Hostile files: every reader reads one or refuses it in one line, with exit status 2, and leaves nothing behind."""
 
 import json
 import os
@@ -6,9 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from eval.robustness.hostile_readers import READERS, Reader
-from medjudge.annotate.scores import read_physician_scores
+from eval.robustness.hostile_inputs import hostile_files
+from eval.robustness.hostile_readers import READERS, Outcome, Reader, outcome
 from medjudge.errors import InputError
 from medjudge.files import json_lines, read_json, read_yaml
 from medjudge.store import Run
@@ -80,13 +82,6 @@ def test_a_line_longer_than_the_limit_is_refused_without_reading_on(tmp_path: Pa
         next(lines)
 
 
-def test_a_csv_header_beyond_the_limit_of_a_cell_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "scores.csv"
-    path.write_text("x" * 131_073 + ",model\n")
-    with pytest.raises(InputError, match=r"scores\.csv, row 1: .*field limit"):
-        read_physician_scores(path)
-
-
 def test_a_byte_order_mark_is_accepted(tmp_path: Path) -> None:
     bom = b"\xef\xbb\xbf"
     (tmp_path / "x.json").write_bytes(bom + b'{"a": 1}')
@@ -94,3 +89,27 @@ def test_a_byte_order_mark_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_bytes(bom + b"a: 1\n")
     assert read_json(tmp_path / "x.json") == read_yaml(tmp_path / "x.yaml") == {"a": 1}
     assert list(json_lines(tmp_path / "x.jsonl")) == [(1, {"a": 1}), (2, {"a": 2})]
+
+
+few = settings(
+    max_examples=25,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+OF_REPLIES = [reader for reader in READERS if reader.kind == "reply"]
+OF_FILES = [pytest.param(reader, marks=pytest.mark.slow) for reader in READERS if reader.kind != "reply"]
+
+
+@pytest.mark.parametrize("reader", [*OF_REPLIES, *OF_FILES], ids=lambda reader: reader.name)
+def test_a_file_or_reply_is_read_or_refused(reader: Reader) -> None:
+    for valid in reader.valid:
+        assert outcome(reader, valid) == Outcome(read=True)
+
+    @few
+    @given(st.data())
+    def holds(data: st.DataObject) -> None:
+        assert outcome(reader, data.draw(hostile_files(reader))).problem is None
+
+    holds()

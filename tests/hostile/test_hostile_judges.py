@@ -1,17 +1,18 @@
 """Judge folders and base models whose configs ask for code, memory or time: one line each, and at once."""
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from calls import change_json, refused_with
 from safetensors.torch import load_file, save_file
 from tiny_judges import build_ordinal_judge
 
 from medjudge.errors import InputError
 from medjudge.judge.folder import read_card
+from medjudge.judge.open import SIMILARITY
 from medjudge.models.loading import load_causal_lm, load_encoder
 
 
@@ -41,10 +42,6 @@ def refused(medjudge: Callable, judge: Path, tmp_path: Path) -> Callable[[], str
     return run
 
 
-def change(path: Path, **fields: object) -> None:
-    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
-
-
 @pytest.mark.parametrize(
     "fields",
     [
@@ -62,16 +59,14 @@ def change(path: Path, **fields: object) -> None:
     ids=str,
 )
 def test_a_config_names_no_code_of_the_hub(base: Path, fields: dict[str, object]) -> None:
-    change(base / "config.json", **fields)
+    change_json(base / "config.json", **fields)
     for load in (load_encoder, load_causal_lm):
         with pytest.raises(InputError, match=r"config\.json: \w+ is .*, whose code may come from the hub"):
             load(str(base))
 
 
-def test_a_model_of_the_hub_names_no_code_of_the_hub_either(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    change(base / "config.json", attn_implementation="owner/kernel")
+def test_a_model_of_the_hub_names_no_code_either(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    change_json(base / "config.json", attn_implementation="owner/kernel")
     cached = tmp_path / "hub" / "models--owner--model"
     (cached / "refs").mkdir(parents=True)
     (cached / "refs" / "main").write_text("0" * 40)
@@ -83,10 +78,10 @@ def test_a_model_of_the_hub_names_no_code_of_the_hub_either(
         load_encoder("owner/model")
 
 
-@pytest.mark.parametrize("named", ["eager", "sdpa", None])
-def test_a_config_may_name_what_transformers_brings(base: Path, named: str | None) -> None:
-    change(base / "config.json", attn_implementation=named)
-    load_encoder(str(base))
+def test_a_config_may_name_what_transformers_brings(base: Path) -> None:
+    for named in ("eager", "sdpa", None):
+        change_json(base / "config.json", attn_implementation=named)
+        load_encoder(str(base))
 
 
 @pytest.mark.parametrize(
@@ -103,10 +98,8 @@ def test_a_config_may_name_what_transformers_brings(base: Path, named: str | Non
     ],
     ids=str,
 )
-def test_sizes_that_the_weights_do_not_have_take_no_memory(
-    base: Path, refused: Callable[[], str], fields: dict[str, object]
-) -> None:
-    change(base / "config.json", **fields)
+def test_sizes_that_the_weights_do_not_have_take_no_memory(base: Path, refused, fields: dict[str, object]) -> None:
+    change_json(base / "config.json", **fields)
     line = refused()
     assert "tensors, none wider than" in line
     assert len(line) < 500
@@ -127,27 +120,23 @@ DAMAGED: dict[str, list[object]] = {
 
 
 @pytest.mark.parametrize("fields", [{name: each} for name, values in DAMAGED.items() for each in values], ids=str)
-def test_a_damaged_config_ends_in_one_line_or_is_not_used(
-    base: Path, judge: Path, medjudge: Callable, tmp_path: Path, fields: dict[str, object]
-) -> None:
-    change(base / "config.json", **fields)
+def test_a_damaged_config_ends_in_one_line_or_is_not_used(base: Path, judge: Path, medjudge, tmp_path, fields) -> None:
+    change_json(base / "config.json", **fields)
     done = medjudge("eval", "--judge", judge, "--limit", 1, "--device", "cpu", "--run", tmp_path / "run")
     assert done.returncode in (0, 2), done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_base_with_numbers_that_are_not_finite_is_refused(base: Path, refused: Callable[[], str]) -> None:
+def test_a_base_with_a_name_twice_or_numbers_that_are_not_finite_is_refused(base: Path, refused) -> None:
+    text = (base / "config.json").read_text()
+    (base / "config.json").write_text(text.replace("{", '{"hidden_size": 8,', 1))
+    assert "'hidden_size' occurs twice" in refused()
+    (base / "config.json").write_text(text)
     weights = load_file(base / "model.safetensors")
     name = next(name for name in weights if name.endswith("query.weight"))
     weights[name][0, 0] = torch.nan
     save_file(weights, base / "model.safetensors", metadata={"format": "pt"})
     assert "holds numbers that are not finite" in refused()
-
-
-def test_a_config_with_a_name_twice_is_refused(base: Path, refused: Callable[[], str]) -> None:
-    text = (base / "config.json").read_text()
-    (base / "config.json").write_text(text.replace("{", '{"hidden_size": 8,', 1))
-    assert "'hidden_size' occurs twice" in refused()
 
 
 CATASTROPHIC = "(a|a)*" * 3 + "(.*)*(.*)*(.*)*x"
@@ -178,7 +167,7 @@ ADAPTERS: dict[str, list[object]] = {
 )
 def test_an_adapter_config_takes_no_time_and_no_memory(judge: Path, name: str, value: object) -> None:
     """Fields are allowed by name and value, and the message names the one that is not."""
-    change(judge / "adapter_config.json", **{name: value})
+    change_json(judge / "adapter_config.json", **{name: value})
     with pytest.raises(InputError, match=r"adapter_config\.json") as refused:
         read_card(judge)
     assert any(part in str(refused.value) for part in (name, ": rank ", "is not a JSON value"))
@@ -190,5 +179,27 @@ def test_an_adapter_config_takes_no_time_and_no_memory(judge: Path, name: str, v
     [r".*\.layers?\.(0|1|12)\..*|.*pooler.*", r".*\.layers\.(0|1)\..*", ".*pooler.*", "pooler", ["pooler"], None],
 )
 def test_the_patterns_that_training_writes_are_read(judge: Path, excluded: object) -> None:
-    change(judge / "adapter_config.json", exclude_modules=excluded, target_modules="query")
+    change_json(judge / "adapter_config.json", exclude_modules=excluded, target_modules="query")
     read_card(judge)
+
+
+def test_a_judge_that_cannot_be_loaded_leaves_no_run_folder_behind(tmp_path: Path, medjudge: Callable) -> None:
+    broken = tmp_path / "judges" / "broken"
+    shutil.copytree(SIMILARITY, broken)
+    change_json(broken / "judge.json", base_model=str(tmp_path / "nowhere"), base_source=None)
+    failed = medjudge("eval", "--judge", "judges/broken", "--run", "runs/new", "--limit", 1)
+    refused_with(failed, "nowhere: no such folder")
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["answer", "eval"])
+def test_a_model_that_cannot_be_loaded_leaves_no_folder(command: str, tmp_path: Path, tiny_lm: Path, medjudge) -> None:
+    shutil.copytree(tiny_lm, tmp_path / "broken")
+    (tmp_path / "broken" / "model.safetensors").write_bytes(b"")
+    judge = ["--judge", "similarity"] if command == "eval" else []
+    for models in (["broken"], [str(tiny_lm), "broken"]):
+        named = [part for model in models for part in ("--model", model)]
+        failed = medjudge(command, *named, *judge, "--run", "runs/new", "--limit", 1, "--device", "cpu")
+        refused_with(failed, "model broken: its files are missing or corrupt")
+        assert not (tmp_path / "runs").exists()

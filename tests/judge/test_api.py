@@ -78,10 +78,15 @@ def test_every_answer_gets_one_judgment_whatever_the_server_does(server, assignm
     assert raw.endswith("Still not.")
 
 
-def test_a_server_that_cannot_be_reached_is_an_input_error(assignment, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def port() -> int:
+    """A port on which nothing listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return int(free.getsockname()[1])
+
+
+def test_a_server_that_cannot_be_reached_is_an_input_error(assignment, port: int) -> None:
     with pytest.raises(InputError, match=rf"127.0.0.1:{port}/v1/ cannot be reached .*--base-url"):
         list(ApiJudge("gpt", Server(f"http://127.0.0.1:{port}/v1")).judge([assignment(id=f"q{n}") for n in range(3)]))
 
@@ -115,9 +120,7 @@ def test_errors_without_a_kind_are_read_and_their_requests_sent_again(server, me
     assert scores == {"failed": 5, "refused": None, "of_unknown_kind": 5, "scored": 2}
 
 
-def test_an_echoed_key_is_in_no_judgment_account_or_message(
-    chat_server, assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_echoed_key_is_in_no_judgment_account_or_message(chat_server, assignment, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     escaped = completion("THE TEXT").data.replace(b"THE TEXT", rf"It is {ESCAPED}.\nScore: 4".encode())
     replies = iter(
@@ -140,8 +143,8 @@ def test_an_echoed_key_is_in_no_judgment_account_or_message(
     assert not any(KEY in text for text in texts)
 
 
-@pytest.fixture(scope="module")
-def parrot(tiny_lm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def parrot(tiny_lm: Path, tmp_path: Path) -> Path:
     """The tiny model, trained for a moment to reply "Fine.\\nScore: 4" to anything."""
     torch.manual_seed(0)
     model, tokenizer = load_causal_lm(str(tiny_lm)), load_tokenizer(str(tiny_lm))
@@ -155,17 +158,13 @@ def parrot(tiny_lm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         model(ids, labels=labels).loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-    folder = tmp_path_factory.mktemp("parrot") / "parrot"
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    for each in (model, tokenizer):
+        each.save_pretrained(tmp_path / "parrot")
+    return tmp_path / "parrot"
 
 
 @pytest.mark.slow
-def test_a_real_openai_compatible_server(parrot: Path, assignment) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+def test_a_real_openai_compatible_server(parrot: Path, assignment, port: int) -> None:
     command = [str(Path(sys.executable).parent / "transformers"), "serve", "--host", "127.0.0.1", "--port", str(port)]
     process = subprocess.Popen(
         [*command, "--device", "cpu"], env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT

@@ -35,25 +35,13 @@ REFUSED, FAILED = ErrorKind.REFUSED, ErrorKind.REQUEST_FAILED
 EMPTY_REPLY, UNREADABLE = ErrorKind.EMPTY_REPLY, ErrorKind.UNREADABLE_REPLY
 LASTING = {
     "refused by the filter": (completion(None, "content_filter"), REFUSED, "the server refused: content filter"),
-    "refused in words": (
-        completion(None, refusal="I cannot help with that."),
-        REFUSED,
-        "the server refused: I cannot help",
-    ),
+    "refused in words": (completion(None, refusal="I cannot help."), REFUSED, "the server refused: I cannot help"),
     "no text": (completion(None), EMPTY_REPLY, "the server returned no text"),
-    "cut off": (
-        completion("It would be level 5 if", "length"),
-        UNREADABLE,
-        "cut off at the token limit, after a reminder",
-    ),
+    "cut off": (completion("It would be 5 if", "length"), UNREADABLE, "cut off at the token limit, after a reminder"),
     "no verdict": (completion("I like it."), UNREADABLE, "no score is stated in the reply, after a reminder"),
     "a wrong level": (completion('{"rationale": "", "score": 7}'), UNREADABLE, "score is 7, not a level"),
     "400": (failure(400, "the prompt was blocked"), FAILED, "the request failed: Error code: 400"),
-    "400 by the filter": (
-        failure(400, "blocked", code="content_filter"),
-        REFUSED,
-        "the server refused: Error code: 400",
-    ),
+    "400 by the filter": (failure(400, "no", code="content_filter"), REFUSED, "the server refused: Error code: 400"),
     "always 500": (PASSING["500"], FAILED, "(8 attempts)"),
 }
 

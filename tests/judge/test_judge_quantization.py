@@ -3,16 +3,13 @@
 from pathlib import Path
 
 import pytest
-import torch
 from tiny_models import build_generative_judge
 
-from medjudge.judge.folder import Inference, load_judge, read_card
+from medjudge.judge.folder import read_card
 from medjudge.judge.generative import GenerativeJudge
-from medjudge.judge.open import quantised, resolve_judge
+from medjudge.judge.open import JudgeOptions, quantised, resolve_judge
 from medjudge.models.quantization import QUANTIZATIONS
 from medjudge.store import Run, write_records
-
-CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +68,7 @@ def few_scored(run: Run) -> Run:
     """A run of four questions, whose answers a physician scored."""
     questions = run.questions()[:4]
     kept = {question.id for question in questions}
-    scores = [
-        score.model_copy(update={"rater": "dr-a"}) for score in run.physician_scores() if score.question_id in kept
-    ]
+    scores = [one.model_copy(update={"rater": "dr-a"}) for one in run.physician_scores() if one.question_id in kept]
     write_records(run.questions_file, questions)
     write_records(run.answers_file, [answer for answer in run.answers() if answer.question_id in kept])
     write_records(run.physicians_file, scores)
@@ -82,8 +77,8 @@ def few_scored(run: Run) -> Run:
 
 def test_weights_in_4_bits_are_not_merged(folder) -> None:
     pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed; pip install 'medjudge[gpu]'")
-    quantisation = quantised(resolve_judge(str(folder)), "nf4").quantization
-    assert quantisation == QUANTIZATIONS["nf4"]
-    judge = load_judge(folder, "tiny", CPU, Inference(quantization=quantisation))
+    quantised_ref = quantised(resolve_judge(str(folder)), "nf4")
+    assert quantised_ref.quantization == QUANTIZATIONS["nf4"]
+    judge = quantised_ref.load(JudgeOptions("cpu"))
     assert isinstance(judge, GenerativeJudge)
     assert type(judge.model.model.layers[0].self_attn.q_proj.base_layer).__name__ == "Linear4bit"

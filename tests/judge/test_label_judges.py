@@ -13,7 +13,7 @@ from medjudge.judge.generative import LABELS, GenerativeJudge
 from medjudge.judge.generative_labels import GenerativeLabels
 from medjudge.judge.items import ITEM_LABELS, ItemAssignment, item_assignments, read_item_reply
 from medjudge.judge.pairs import PAIR_LABELS, PairAssignment, read_pair_reply
-from medjudge.judge.prompts import encode_prompt, token_ids
+from medjudge.judge.prompts import encode_prompts, token_ids
 from medjudge.records import ErrorKind
 from medjudge.rubrics.verdict import UnreadableError
 
@@ -51,11 +51,8 @@ def pair(question, answer):
 
 
 def test_only_answers_to_questions_with_items_are_checked(question, answer) -> None:
-    questions = [
-        question(id="a", checklist="1. One\n2. Two"),
-        question(id="b"),
-        question(id="c", checklist="Be right."),
-    ]
+    checklists = {"a": "1. One\n2. Two", "b": None, "c": "Be right."}
+    questions = [question(id=name, checklist=checklist) for name, checklist in checklists.items()]
     work = item_assignments(questions, [answer(question_id=name) for name in "abc"])
     assert [(one.question.id, [item.text for item in one.items]) for one in work] == [("a", ["One", "Two"])]
 
@@ -143,48 +140,34 @@ def test_the_verdict_on_a_pair_is_read_from_a_line_of_its_own(text: str, preferr
         assert read_pair_reply(text).preferred == preferred
 
 
-def test_a_server_checks_all_items_in_one_request_in_a_seeded_order(to_check, chat_server) -> None:
+def test_a_server_gets_all_items_in_a_seeded_order_and_is_reminded_of_those_it_left_out(to_check, chat_server) -> None:
     def act(body: dict):
-        if len(body["messages"]) > 2:
-            return completion(reply(*((number, False, 50) for number in range(1, 5))))
         user = body["messages"][1]["content"]
-        if "UNCLEAR" in user:
-            return completion(reply((1, True, 90)))
-        shown = re.findall(r"^(\d)\. (.*)$", user, re.MULTILINE)
-        return completion(reply(*((int(number), text == TEXTS[0], 90) for number, text in shown)))
+        shown = [(int(number), text == TEXTS[0], 90) for number, text in re.findall(r"(?m)^(\d)\. (.*)$", user)]
+        return completion(reply(*(shown if len(body["messages"]) > 2 else shown[:1])))
 
     server = chat_server(act)
     work = [to_check(id=f"q{number}") for number in range(6)]
-    work += [to_check("UNCLEAR", id="unclear"), to_check(" ", id="empty")]
-    of = {one.question_id: one for one in ApiJudge("gpt", Server(server.url)).judge(work)}
-    for number in range(6):
-        assert [verdict.item for verdict in of[f"q{number}"].items] == list(TEXTS)
-        assert [verdict.met for verdict in of[f"q{number}"].items] == pytest.approx([0.9, 0.1, 0.1, 0.1])
-        assert [verdict.is_met for verdict in of[f"q{number}"].items] == [True, False, False, False]
-    assert [verdict.met for verdict in of["unclear"].items] == [0.5] * 4
-    assert "[asked again]" in of["unclear"].raw
+    of = {one.question_id: one for one in ApiJudge("gpt", Server(server.url)).judge([*work, to_check(" ", id="empty")])}
+    for one in work:
+        made = of[one.question.id]
+        assert [verdict.item for verdict in made.items] == list(TEXTS)
+        assert [verdict.met for verdict in made.items] == pytest.approx([0.9, 0.1, 0.1, 0.1])
+        assert "[asked again]" in made.raw
     assert of["empty"].error_kind is ErrorKind.EMPTY_ANSWER
-    assert len(server.asked) == 8
-    (again,) = [body for body in server.asked if len(body["messages"]) > 2]
-    assert "no verdict on criterion 2, 3, 4" in again["messages"][3]["content"]
+    reminders = [body["messages"][3]["content"] for body in server.asked if len(body["messages"]) > 2]
+    assert len(reminders) == 6
+    assert all("no verdict on criterion 2, 3, 4" in text for text in reminders)
     assert "verdicts" in server.asked[0]["response_format"]["json_schema"]["schema"]["properties"]
-    orders = [one.order() for one in work]
-    assert len(set(map(tuple, orders))) > 2
-    assert orders == [one.order() for one in work]
+    assert len({tuple(one.order()) for one in work}) > 2
+    assert [one.order() for one in work] == [to_check(id=f"q{number}").order() for number in range(6)]
 
 
-def test_a_server_compares_both_orders(pair, chat_server) -> None:
-    def act(body: dict):
-        user = body["messages"][1]["content"]
-        better = "A" if user.index("4 g.") < user.index("40 g.") else "B"
-        return completion(json.dumps({"rationale": "The dose.", "verdict": better}))
-
-    server = chat_server(act)
-    work = [pair(id="q1"), pair(id="q1").swapped(), pair(" ", id="q3")]
-    of = {(made.question_id, made.first): made for made in ApiJudge("gpt", Server(server.url)).judge(work)}
-    assert [of["q1", first].preferred for first in "ab"] == ["first", "second"]
-    assert of["q1", "a"].rationale == "The dose."
-    assert "the answer of a is empty" in of["q3", "a"].error
+def test_a_server_compares_a_pair(pair, chat_server) -> None:
+    server = chat_server(lambda _: completion('{"rationale": "The dose.", "verdict": "B"}'))
+    of = {made.question_id: made for made in ApiJudge("gpt", Server(server.url)).judge([pair(), pair(" ", id="q3")])}
+    assert (of["q1"].preferred, of["q1"].rationale) == ("second", "The dose.")
+    assert "the answer of a is empty" in of["q3"].error
     schema = server.asked[0]["response_format"]["json_schema"]["schema"]
     assert schema["properties"]["verdict"]["enum"] == ["A", "B", "tie"]
 
@@ -229,14 +212,14 @@ def test_batched_pairs_equal_a_plain_pass(judge, pair) -> None:
 
 def test_answers_that_do_not_fit_lose_their_middle_and_the_longer_one_first(judge, pair) -> None:
     item, tokenizer = pair("SHORT answer.", LONG, reference="REFERENCE " * 30), judge.tokenizer
-    prompt = encode_prompt(tokenizer, item, 3000)
+    prompt = encode_prompts(tokenizer, [item], [3000])[0]
     assert 2900 < len(prompt.input_ids) <= 3000  # the room is used
     text = tokenizer.decode(prompt.input_ids)
     left_out = f"[... {prompt.answer_tokens_cut} tokens left out"
     for whole in (item.prompt(["", ""], "score-first").system, "SHORT answer.", "BEGIN", "END", left_out):
         assert whole in text
     assert "REFERENCE " * 29 in text
-    text = tokenizer.decode(encode_prompt(tokenizer, pair("one " * 4000, "two " * 4000), 3000).input_ids)
+    text = tokenizer.decode(encode_prompts(tokenizer, [pair("one " * 4000, "two " * 4000)], [3000])[0].input_ids)
     assert abs(text.count("one ") - text.count("two ")) < 60
 
 
@@ -247,7 +230,7 @@ def test_a_judgment_says_what_was_cut_and_that_no_room_is_left(judge, assignment
     for each, unit, longest in work:
         room = 3000 - len(token_ids(judge.tokenizer, f"{longest}\n" if longest else ""))
         (judgment,) = each.judge([unit])
-        assert judgment.answer_tokens_cut == encode_prompt(judge.tokenizer, unit, room).answer_tokens_cut > 0
+        assert judgment.answer_tokens_cut == encode_prompts(judge.tokenizer, [unit], [room])[0].answer_tokens_cut > 0
     judge.settings = judge.settings._replace(max_length=300)
     for each, unit, _ in work:
         (judgment,) = each.judge([unit])

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from medjudge.judge.label_logits import exact_label_logits
+from medjudge.judge.generative import exact_label_logits
 
 LABELS = [5, 6, 7, 8, 9]
 

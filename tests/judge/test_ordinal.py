@@ -3,14 +3,7 @@ import pytest
 import torch
 
 from medjudge.judge.items import item_assignments
-from medjudge.judge.ordinal import (
-    OrdinalItemJudge,
-    OrdinalJudge,
-    OrdinalModel,
-    OrdinalSettings,
-    Sums,
-    probabilities,
-)
+from medjudge.judge.ordinal import OrdinalItemJudge, OrdinalJudge, OrdinalModel, OrdinalSettings, Sums, probabilities
 from medjudge.judge.ordinal_input import ANSWER, TEXTS, WHOLE, Passes, collate, encode, points_of, windows
 from medjudge.judge.points import point_rationale
 from medjudge.judge.similarity import CutPoints
@@ -42,9 +35,8 @@ def test_the_start_is_the_similarity_baseline(tiny_encoder) -> None:
     no_points = torch.zeros(0, dtype=torch.long)
     cumulative, verdicts = model.head(Sums(sums, none), torch.tensor([[1.0, 1.0, 0.0]]), no_points)
     mean = (float(vectors[0] @ vectors[ANSWER]) + float(vectors[1] @ vectors[ANSWER])) / 2
-    assert probabilities(cumulative).detach().numpy() == pytest.approx(
-        baseline.probabilities(np.array([mean])), abs=1e-5
-    )
+    expected = baseline.probabilities(np.array([mean]))
+    assert probabilities(cumulative).detach().numpy() == pytest.approx(expected, abs=1e-5)
     assert len(verdicts) == 0
     with_checklist = model.head(Sums(sums, none), torch.ones(1, 3), no_points).cumulative
     assert with_checklist.tolist() == cumulative.tolist()  # none in the data: passed over
@@ -73,21 +65,18 @@ def test_a_point_is_the_mean_over_its_tokens_in_all_windows(judge, question) -> 
     with torch.no_grad():
         sums = judge.model.sums(batch.buckets, 1, 3)
         hidden = [judge.model.body(input_ids=torch.tensor([window.ids])).last_hidden_state[0] for window in row.windows]
+    states, of = torch.cat(hidden), torch.tensor([point for window in row.windows for point in window.points])
     for number in range(3):
-        of_point = [
-            state[torch.tensor(window.points) == number].sum(dim=0)
-            for state, window in zip(hidden, row.windows, strict=True)
-        ]
-        assert sums.points[number].tolist() == pytest.approx(sum(of_point).tolist(), abs=1e-4)
-    checklist = sums.points[1] + sums.points[2]
-    assert sums.texts[2].tolist() == pytest.approx(checklist.tolist(), abs=1e-4)
+        assert torch.allclose(sums.points[number], states[of == number].sum(dim=0), atol=1e-4)
+    assert torch.allclose(sums.texts[2], sums.points[1] + sums.points[2], atol=1e-4)
 
 
 def test_every_window_holds_the_other_texts_and_the_answer_has_at_least_half(judge, question) -> None:
-    asked = question(prompt="why " * 100, reference="dose " * 100, checklist=None)
-    row = encoded(judge, asked, "grams " * 100)
-    context = [[token for token, text in zip(*window[:2], strict=True) if text != ANSWER] for window in row.windows]
-    assert all(each == context[0] for each in context)
+    row = encoded(judge, question(prompt="why " * 100, reference="dose " * 100), "grams " * 100)
+    contexts = {
+        tuple(token for token, text in zip(*window[:2], strict=True) if text != ANSWER) for window in row.windows
+    }
+    assert len(contexts) == 1
     assert all(len(window.ids) <= 64 for window in row.windows)
     assert all(window.texts.count(ANSWER) >= (64 - 5) // 2 for window in row.windows)
     assert row.context_tokens_cut > 0
@@ -107,9 +96,8 @@ def test_points_that_do_not_fit_together_are_read_in_groups(judge, question) -> 
 
 
 def test_a_judge_says_of_each_point_whether_it_is_met(judge, assignment) -> None:
-    work = assignment(
-        "Four grams.", reference="At most 4 g a day for adults. Less when the liver is ill.", checklist="1. Core: 4 g"
-    )
+    reference = "At most 4 g a day for adults. Less when the liver is ill."
+    work = assignment("Four grams.", reference=reference, checklist="1. Core: 4 g")
     (judgment,) = judge.judge([work])
     assert [(point.source, point.point) for point in judgment.points] == [
         ("reference", "At most 4 g a day for adults."),
@@ -133,8 +121,7 @@ def test_items_are_checked_as_points_and_refused_where_they_do_not_fit(judge, qu
     judged = {judgment.question_id: judgment for judgment in OrdinalItemJudge(judge).judge(work)}
     assert [item.item for item in judged["short"].items] == ["Says four grams", "Says a day"]
     assert all(0 < item.met < 1 for item in judged["short"].items)
-    assert judged["long"].items is None
-    assert judged["long"].error_kind is ErrorKind.WINDOW
+    assert (judged["long"].items, judged["long"].error_kind) == (None, ErrorKind.WINDOW)
 
 
 @pytest.mark.parametrize("length", [1, 10, 11, 29, 30, 31, 500])

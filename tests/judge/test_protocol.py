@@ -26,10 +26,5 @@ def test_every_answer_is_assigned_once_a_round_with_its_earlier_turns(question, 
     questions = [question(id="a1", group="a"), question(id="a2", group="a", round=2, prompt="And children?")]
     answers = [answer(question_id=name) for name in ("a1", "a2", "elsewhere")]
     work = assignments(questions, answers, rounds=2)
-    assert [(assignment.question.id, assignment.round) for assignment in work] == [
-        ("a1", 1),
-        ("a1", 2),
-        ("a2", 1),
-        ("a2", 2),
-    ]
+    assert [(each.question.id, each.round) for each in work] == [("a1", 1), ("a1", 2), ("a2", 1), ("a2", 2)]
     assert work[-1].earlier == ("How much paracetamol a day?",)

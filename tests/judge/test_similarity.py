@@ -4,7 +4,7 @@ import torch
 from scipy.stats import spearmanr
 
 from medjudge.judge.folder import load_judge
-from medjudge.judge.open import similarity_folder
+from medjudge.judge.open import SIMILARITY
 from medjudge.judge.protocol import assignments
 from medjudge.judge.similarity import CutPoints, SentenceEncoder, SimilarityJudge, fit_cut_points
 from medjudge.models.loading import load_encoder, load_tokenizer
@@ -28,8 +28,6 @@ def test_a_level_that_never_occurs_and_one_level_only() -> None:
     assert rows[0, 0] > 0.5
     assert rows[1, 4] > 0.5
     assert np.isfinite(fit_cut_points(np.array([0.1, 0.9]), np.array([3, 3])).cuts).all()
-    with pytest.raises(ValueError, match="one length"):
-        fit_cut_points(np.array([0.1, 0.9]), np.array([3]))
 
 
 def test_the_reference_itself_scores_highest_and_no_reference_is_unscored(tiny_encoder, assignment) -> None:
@@ -39,11 +37,8 @@ def test_the_reference_itself_scores_highest_and_no_reference_is_unscored(tiny_e
     work = [assignment(text, id=f"q{n}") for n, text in enumerate(texts)] + [assignment(id="none", reference=None)]
     judgment_of = {judgment.question_id: judgment for judgment in judge.judge(work)}
     assert judgment_of["q0"].score == 5
-    assert judgment_of["q0"].expected == max(
-        judgment.expected for judgment in judgment_of.values() if judgment.expected
-    )
-    assert judgment_of["none"].score is None
-    assert judgment_of["none"].error_kind is ErrorKind.NO_REFERENCE
+    assert judgment_of["q0"].expected > max(judgment_of[name].expected for name in ("q1", "q2"))
+    assert (judgment_of["none"].score, judgment_of["none"].error_kind) == (None, ErrorKind.NO_REFERENCE)
     assert "no reference" in judgment_of["none"].error
 
 
@@ -53,8 +48,6 @@ def test_the_packaged_judge_ranks_the_samples_answers(language: str, sample_run)
     run = Run(sample_run)
     level = {score.answer_key: score.level for score in run.physician_scores()}
     work = [each for each in assignments(run.questions(), run.answers()) if each.question.language == language][:60]
-    score = {
-        judgment.answer_key: judgment.expected
-        for judgment in load_judge(similarity_folder(), "s", torch.device("cpu")).judge(work)
-    }
+    judged = load_judge(SIMILARITY, "s", torch.device("cpu")).judge(work)
+    score = {judgment.answer_key: judgment.expected for judgment in judged}
     assert spearmanr([score[each.answer.key] for each in work], [level[each.answer.key] for each in work])[0] > 0.3

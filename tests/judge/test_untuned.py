@@ -9,8 +9,7 @@ from tiny_judges import build_tiny_gguf
 from tiny_models import build_generative_judge
 
 from medjudge.errors import InputError
-from medjudge.judge.folder import UNTUNED, base_of, read_card
-from medjudge.judge.identity import folder_identity
+from medjudge.judge.folder import UNTUNED, base_of, folder_identity, read_card
 from medjudge.judge.open import resolve_judge
 from medjudge.models.packaged import source_of
 
@@ -28,7 +27,6 @@ def test_a_model_is_judged_with_as_it_is(tiny_lm, medjudge, tmp_path) -> None:
     assert len(judgments) == 5
     assert all(len(judgment["probabilities"]) == 5 for judgment in judgments)
     judge = resolve_judge(f"base:{tiny_lm}")
-    assert judge.card is not None
     assert judge.card.training == {UNTUNED: True}
     assert not (judge.folder / "adapter_config.json").exists()
 
@@ -44,13 +42,11 @@ def test_a_base_model_without_template_judges_through_the_plain_one(medjudge, tm
     # The file is gone and other weights are there: the judge is refused, not run on them.
     shutil.rmtree(tmp_path / "cache" / "medjudge" / f"tiny-{judge.card.base_source.sha256[:12]}")
     file.write_bytes(file.read_bytes().replace(b"general.file_type", b"general.file_typo"))
-    with pytest.raises(
-        InputError, match=r"was trained on .*tiny\.gguf as tiny\.gguf \(ALL_F32, sha256 .*other weights"
-    ):
+    with pytest.raises(InputError, match=r"was trained on .*tiny\.gguf as tiny\.gguf \(ALL_F32, .*other weights"):
         base_of(judge.card, judge.folder)
 
 
-def test_the_identity_of_a_judge_from_before_sources_is_unchanged(tiny_lm, tmp_path) -> None:
+def test_a_judge_from_before_sources_keeps_its_identity_and_needs_its_tokenizer(tiny_lm, tmp_path) -> None:
     folder = build_generative_judge(tmp_path / "judge", tiny_lm)
     card = read_card(folder)
     identity = folder_identity(folder, card)
@@ -59,11 +55,6 @@ def test_the_identity_of_a_judge_from_before_sources_is_unchanged(tiny_lm, tmp_p
     del dumped["base_source"]
     (folder / "judge.json").write_text(json.dumps(dumped))
     assert folder_identity(folder, read_card(folder)) == identity
-
-
-@pytest.mark.parametrize("missing", ["adapter_model.safetensors", "tokenizer.json"])
-def test_a_trained_judge_without_one_of_its_files_is_damaged_and_not_untuned(missing, tiny_lm, tmp_path) -> None:
-    folder = build_generative_judge(tmp_path / "judge", tiny_lm)
-    (folder / missing).unlink()
-    with pytest.raises(InputError, match=f"{missing} is missing"):
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(InputError, match=r"tokenizer\.json is missing"):
         read_card(folder)

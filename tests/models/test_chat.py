@@ -30,13 +30,10 @@ def rendered(tokenizer, messages=MESSAGES) -> str:
     return tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
 
 
-def test_a_template_that_takes_a_system_message_stays(tokenizer) -> None:
+def test_a_template_that_takes_a_system_message_stays_and_a_model_without_one_gets_the_plain_one(tokenizer) -> None:
     before = tokenizer.chat_template
     assert with_chat_template(tokenizer).chat_template == before
     assert not is_plain(tokenizer)
-
-
-def test_a_model_without_a_template_gets_the_plain_one(tokenizer) -> None:
     tokenizer.chat_template, tokenizer.bos_token = None, "<|endoftext|>"
     assert with_chat_template(tokenizer).chat_template == PLAIN_TEMPLATE
     assert is_plain(tokenizer)

@@ -19,9 +19,7 @@ def test_a_gpu_is_requested_and_there_is_none(monkeypatch: pytest.MonkeyPatch) -
     ("amx", "avx512", "speedup", "expected"),
     [(True, False, 0.0, True), (False, True, 3.0, True), (False, True, 0.3, False), (False, False, 3.0, False)],
 )
-def test_bfloat16_needs_amx_or_a_measured_gain(
-    amx: bool, avx512: bool, speedup: float, expected: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bfloat16_needs_amx_or_a_measured_gain(amx, avx512, speedup, expected, monkeypatch) -> None:
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512)
     monkeypatch.setattr(hardware, "_bf16_speedup", lambda: speedup)

@@ -34,9 +34,7 @@ def ask(language: str = "en", **fields: Any) -> Question:
     return Question.model_validate({**base, **fields})
 
 
-def change(
-    text: str, probe: str, language: str = "en", seed: int = 0, level: int | None = None, **fields: Any
-) -> str | None:
+def change(text: str, probe: str, language="en", seed=0, level: int | None = None, **fields: Any) -> str | None:
     if level is None:
         level = 5 if probe in OF_USABLE else 1
     answer = Answer(question_id="q1", model="m", text=text, finish_reason="stop")
@@ -169,9 +167,6 @@ def test_where_a_probe_does_not_apply() -> None:
     assert change("***", "plain") is None
     with pytest.raises(InputError, match=r"probe fillers: no such probe; choose one of filler, "):
         change("A.", "fillers")
-
-
-def test_questions_that_ask_for_length_order_or_form_are_left_out() -> None:
     text = "- **A** is given.\n- B is given.\n\nC is given."
     asked = {
         "filler": ("Answer in at most 60 words.", "200字以内。"),

@@ -4,20 +4,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from chat_server import Act, ChatServer, completion, failure
+from chat_server import Act, ChatServer, completion
 from simulated import judge_by_the_checklist, write_run
 
 
 class ModelServer(ChatServer):
-    """A server that answers by the model's name: `replies` has functions from a request's body to (status, text)."""
+    """A server that answers by the model's name: `replies` has functions from a request's body to a text or an act."""
 
     def __init__(self) -> None:
-        self.replies: dict[str, Callable[[dict], tuple[int, str]]] = {"judge": judge_by_the_checklist}
+        self.replies: dict[str, Callable[[dict], str | Act]] = {"judge": judge_by_the_checklist}
         super().__init__(self._reply)
 
     def _reply(self, body: dict) -> Act:
-        status, text = self.replies[body["model"]](body)
-        return completion(text) if status == 200 else failure(status, text)
+        reply = self.replies[body["model"]](body)
+        return completion(reply) if isinstance(reply, str) else reply
 
 
 def _server() -> Iterator[ModelServer]:

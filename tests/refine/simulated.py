@@ -23,7 +23,7 @@ def checklist_of(*points: str) -> str:
     return "Core requirements:\n" + "\n".join(f"{number}. {point}" for number, point in enumerate(points, 1))
 
 
-def judge_by_the_checklist(body: dict) -> tuple[int, str]:
+def judge_by_the_checklist(body: dict) -> str:
     """5, less two levels for each point of the checklist that the answer lacks; one in six is a level off."""
     user_message = body["messages"][1]["content"]
     checklist = user_message.partition("# Checklist")[2].partition("# Answer to grade")[0]
@@ -31,7 +31,7 @@ def judge_by_the_checklist(body: dict) -> tuple[int, str]:
     points = re.findall(r"^\d+\. (.+)$", checklist, re.MULTILINE)
     level = 5 - 2 * sum(point not in answer for point in points)
     level += {0: 1, 1: -1}.get(sha256((checklist + answer).encode()).digest()[0] % 12, 0)
-    return 200, f"Reasons.\nScore: {min(5, max(1, level))}"
+    return f"Reasons.\nScore: {min(5, max(1, level))}"
 
 
 def write_run(folder: Path) -> Path:
@@ -74,7 +74,9 @@ def material(
 ) -> Material:
     """The input of a refinement, from records."""
     by_id, by_key = {question.id: question for question in questions}, {answer.key: answer for answer in answers}
-    return Material(by_id, by_key, scores, judgments, paired(questions, judgments, scores), held_out, LLMEVAL_MED)
+    pairs = paired(questions, judgments, scores)
+    held = np.array([key in held_out for key in pairs.keys], dtype=bool)
+    return Material(by_id, by_key, scores, judgments, pairs, held, LLMEVAL_MED)
 
 
 def lines(path: Path) -> list[dict]:

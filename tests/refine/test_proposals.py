@@ -108,7 +108,7 @@ def test_a_failed_proposal_is_requested_again_and_a_file_by_another_proposer_is_
     two_questions, server, tmp_path: Path
 ) -> None:
     replies = iter(["<html>", "NO CHANGE", "NO CHANGE"])
-    server.replies["a"] = server.replies["b"] = lambda body: (200, next(replies))
+    server.replies["a"] = server.replies["b"] = lambda body: next(replies)
     prompts, _ = requests(two_questions, "q0", "q1")
     run, file, at_server = Run(tmp_path / "run"), tmp_path / "proposals.jsonl", Server(server.url, concurrency=1)
     with run.lock():

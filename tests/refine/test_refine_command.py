@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from calls import refused
+from calls import refused, refused_with, worked
+from chat_server import Act, failure
 from simulated import CORE, LACKING, checklist_of, lines, write_run
 from tiny_judges import build_ordinal_judge
 
@@ -13,26 +14,23 @@ from medjudge.chat_api.client import Server
 from medjudge.judge.open import JudgeOptions
 from medjudge.records import Judgment
 from medjudge.refine.disagreements import split_answers
+from medjudge.scheme import open_scheme
 from medjudge.store import Run, write_records
 from medjudge.workflows.refine import RefineOptions, refine_checklists
 
 GOOD = (0, 1, 2, 3)
-HARMFUL, NO_EFFECT, UNREADABLE, DECLINED = 4, 5, 6, 7
+HARMFUL, UNREADABLE, DECLINED = 4, 6, 7
 
 
-def propose(body: dict) -> tuple[int, str]:
+def propose(body: dict) -> str:
     """The missing point for some questions, for others one that no answer holds, one that changes nothing, nothing."""
     number = int(re.search(r"How is condition (\d+)", body["messages"][0]["content"])[1])
-    wrapped = "I change the checklist.\n<<<CHECKLIST>>>\n{}\n<<<END>>>"
-    if number in GOOD:
-        return 200, wrapped.format(checklist_of(*CORE, "no alcohol"))
-    if number == HARMFUL:
-        return 200, wrapped.format(checklist_of(*CORE, "a lunar calendar"))
     if number == UNREADABLE:
-        return 200, "Ask for no alcohol, too."
+        return "Ask for no alcohol, too."
     if number == DECLINED:
-        return 200, "The physicians are wrong.\nNO CHANGE"
-    return 200, wrapped.format(checklist_of(*CORE, "Advice"))
+        return "The physicians are wrong.\nNO CHANGE"
+    point = "no alcohol" if number in GOOD else "a lunar calendar" if number == HARMFUL else "Advice"
+    return f"I change the checklist.\n<<<CHECKLIST>>>\n{checklist_of(*CORE, point)}\n<<<END>>>"
 
 
 def command(run: Path, url: str, *more: object) -> tuple[object, ...]:
@@ -55,9 +53,7 @@ def test_only_changes_that_help_on_held_out_answers_are_kept(refined, module_ser
     names = {disagreement["name"] for disagreement in summary["disagreements"]}
     assert {f"q{number:02d}" for number in LACKING} <= names
     assert len(names) <= len(LACKING) + 2
-    assert {disagreement["cause_suggested"] for disagreement in summary["disagreements"][:8]} == {
-        "checklist point missing"
-    }
+    assert {line["cause_suggested"] for line in summary["disagreements"][:8]} == {"checklist point missing"}
     assert {change["name"] for change in summary["kept"]} == {f"q{number:02d}" for number in GOOD}
     assert all(0 < change["low"] < change["improvement"] for change in summary["kept"])
     assert (out / "changes.diff").read_text().count("\n+3. no alcohol\n") == len(GOOD)
@@ -65,15 +61,13 @@ def test_only_changes_that_help_on_held_out_answers_are_kept(refined, module_ser
     assert summary["proposals"]["declined"] == 1
     # The new benchmark differs where a change was kept, and nowhere else; the run's own is as it was.
     old, new = lines(out.parent / "questions.jsonl"), lines(out / "questions.jsonl")
-    assert [
-        before["id"] for before, other in zip(old, new, strict=True) if before["checklist"] != other["checklist"]
-    ] == [f"q{number:02d}" for number in GOOD]
+    changed = [asked["id"] for asked, other in zip(old, new, strict=True) if asked["checklist"] != other["checklist"]]
+    assert changed == [f"q{number:02d}" for number in GOOD]
     assert new[0]["checklist"] == checklist_of(*CORE, "no alcohol")
     assert old == lines(write_run(tmp_path / "again") / "questions.jsonl")
     files = ("--benchmark", out / "questions.jsonl", "--answers", out.parent / "answers.jsonl")
     ways = ("--judge", "openai:judge", "--base-url", module_server.url, "--run", tmp_path / "next", "--limit", 2)
-    taken = medjudge("eval", *files, *ways)
-    assert taken.returncode == 0, taken.stderr
+    worked(medjudge("eval", *files, *ways))
 
 
 def test_no_held_out_answer_reaches_a_prompt_and_only_changed_answers_are_scored_again(refined, module_server) -> None:
@@ -106,14 +100,12 @@ def test_a_killed_run_continues_and_pays_nothing_twice(server, lacking_run, medj
     ways = command(lacking_run, server.url, "--proposer", "openai:proposer")
     calls = []
 
-    def dying(body: dict) -> tuple[int, str]:
+    def dying(body: dict) -> str | Act:
         calls.append(body)
-        return propose(body) if len(calls) <= 3 else (401, "the key is taken away")
+        return propose(body) if len(calls) <= 3 else failure(401, "the key is taken away")
 
     server.replies["proposer"] = dying
-    stopped = medjudge(*ways)
-    assert stopped.returncode == 2
-    assert "the key is taken away" in stopped.stderr
+    refused_with(medjudge(*ways), "the key is taken away")
     proposals = lines(lacking_run / "refinement" / "proposals.jsonl")
     with (lacking_run / "refinement" / "proposals.jsonl").open("a") as file:
         file.write('{"kind": "check')  # what a kill in the middle of a line leaves
@@ -154,12 +146,12 @@ def test_a_dry_run_lists_and_a_limit_on_costs_holds_for_judge_and_proposer_toget
 
 def test_unscored_answers_are_reported_with_a_fix(lacking_run, medjudge) -> None:
     run = Run(lacking_run)
-    judged, failed, lost = run.answers()[4:], run.answers()[4].key, {"score": None, "error": "too long"}
-    judgments = [
-        Judgment(**judgment.key._asdict(), judge="ours", **(lost if judgment.key == failed else {"score": 4}))
-        for judgment in judged
-    ]
-    write_records(run.judgments_file("ours"), judgments)
+    asked = [question.model_copy(update={"category": "CHQ"}) for question in run.questions()]
+    run.write_questions(asked, open_scheme("consumer-health"))  # a scheme of its own is no obstacle
+    _, _, _, _, lost, *others = run.answers()
+    judgments = [Judgment(**answer.key._asdict(), judge="ours", score=4) for answer in others]
+    failed = Judgment(**lost.key._asdict(), judge="ours", score=None, error="too long")
+    write_records(run.judgments_file("ours"), [failed, *judgments])
     done = medjudge("refine", lacking_run, "--judge", "ours", "--dry-run")
     assert done.returncode == 1
     file = run.judgments_file("ours")
@@ -173,8 +165,7 @@ def test_judges_that_no_change_can_reach_and_missing_scores_are_refused(lacking_
     run = Run(lacking_run)
     judgments = [Judgment(**answer.key._asdict(), judge="ours", score=4) for answer in run.answers()]
     write_records(run.judgments_file("ours"), judgments)
-    done = medjudge("refine", lacking_run, "--judge", "ours")
-    assert done.returncode == 0
+    done = worked(medjudge("refine", lacking_run, "--judge", "ours"))
     assert "no proposals for judge ours: only its judgments are known" in done.stdout
     assert "next:" not in done.stdout
     (lacking_run / "physician_scores.jsonl").unlink()
@@ -185,7 +176,7 @@ def test_judges_that_no_change_can_reach_and_missing_scores_are_refused(lacking_
 def test_an_ordinal_judge_reads_checklists_where_it_was_trained_on_some(
     tiny_encoder, lacking_run, server, medjudge, tmp_path, checklists: float
 ) -> None:
-    server.replies["proposer"] = lambda body: (200, "NO CHANGE")
+    server.replies["proposer"] = lambda body: "NO CHANGE"
     folder = build_ordinal_judge(tmp_path / "ordinal", tiny_encoder, checklists)
     ways = ("--judge", folder, "--proposer", "openai:proposer", "--base-url", server.url, "--device", "cpu", "--json")
     done = medjudge("refine", lacking_run, *ways)
@@ -193,6 +184,5 @@ def test_an_ordinal_judge_reads_checklists_where_it_was_trained_on_some(
         refused(done, "reads no checklist")
         asked = medjudge(*command(lacking_run, server.url, "--proposer", folder))
         return refused(asked, "a judge of kind ordinal writes no text; take a chat model")
-    assert done.returncode == 0, done.stderr
-    summary = json.loads(done.stdout)
+    summary = json.loads(worked(done).stdout)
     assert 0 < summary["proposals"]["declined"] == summary["proposals"]["asked"]

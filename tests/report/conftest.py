@@ -4,6 +4,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -36,23 +37,16 @@ def validated(tmp_path_factory: pytest.TempPathFactory) -> Path:
         judgments = []
         for answer in answers:
             weights = np.exp(-np.square(np.arange(1, 6) - level[answer.key] - draw.normal(0, noise)))
-            probabilities = (weights / weights.sum()).round(6).tolist()
-            score = median_level(np.array(probabilities))
-            said = {"score": score, "probabilities": probabilities, "rationale": "as I see it"}
-            judgments.append(Judgment(question_id=answer.question_id, model=answer.model, judge=judge, **said))
+            shares = (weights / weights.sum()).round(6)
+            said = {"score": median_level(shares), "probabilities": shares.tolist(), "rationale": "as I see it"}
+            judgments.append(Judgment(**answer.key._asdict(), judge=judge, **said))
         return judgments
 
     mine, gpt = judged("mine", 1), judged("gpt", 0.5)
-    scores = [
-        PhysicianScore(
-            question_id=answer.question_id,
-            model=answer.model,
-            rater=rater,
-            score=int(np.clip(level[answer.key] + draw.integers(-1, 2), 1, 5)),
-        )
-        for answer in answers[: len(answers) // 2]
-        for rater in ("Dr A", "Dr B", "Dr C")
-    ]
+    scores = []
+    for answer, rater in product(answers[: len(answers) // 2], ("Dr A", "Dr B", "Dr C")):
+        score = int(np.clip(level[answer.key] + draw.integers(-1, 2), 1, 5))
+        scores.append(PhysicianScore(**answer.key._asdict(), rater=rater, score=score))
     write_records(run.physicians_file, scores)
     for judgments in (mine, gpt):
         write_records(run.judgments_file(judgments[0].judge), judgments)

@@ -14,7 +14,7 @@ from medjudge.annotate.access import Access
 from medjudge.annotate.draw import draw_plan
 from medjudge.annotate.plan import PlanOptions, read_plan, write_plan
 from medjudge.annotate.serve import annotation_app
-from medjudge.report.page import write_page
+from medjudge.report.page import report_page
 from medjudge.report.site_app import site_app
 
 LOOKS = [(1280, "light"), (400, "dark")]
@@ -54,7 +54,7 @@ def tab(browser: Browser, axe: str) -> Iterator[Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_no_part_of_the_report_has_a_serious_issue(run, tmp_path, tab, width, scheme) -> None:
-    write_page(tmp_path / "report.html", [run], since=run)
+    (tmp_path / "report.html").write_text(report_page([run], since=run), encoding="utf-8")
     page = tab((tmp_path / "report.html").as_uri(), width, scheme, "html[data-ready]")
     for address in ("#board-1", "#trust", "#study-0", "#answer/0/MK-zh-01/model-a/0?beside=%22model-d%22"):
         page.evaluate("address => { location.hash = address }", address)

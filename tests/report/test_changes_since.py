@@ -1,77 +1,70 @@
-import shutil
 from pathlib import Path
 
 import pytest
+from folder_of_runs import add_run
 
 from medjudge.errors import InputError
 from medjudge.report.boards import judged_runs
 from medjudge.report.changes import Changes, changes
 from medjudge.report.contents import read_contents
-from medjudge.report.page import report_page, write_page
+from medjudge.report.page import report_page
 from medjudge.store import Run, write_records
 
 
 @pytest.fixture
-def later(run: Run, tmp_path: Path) -> Run:
-    """The same run with every answer of `model-e` scored 5 by `gpt`."""
-    later = Run(Path(shutil.copytree(run.path, tmp_path / "later")))
-    judgments = [
-        judgment.model_copy(update={"score": 5, "expected": None, "probabilities": None})
-        if judgment.model == "model-e"
-        else judgment
-        for judgment in later.judgments("gpt")
-    ]
-    write_records(later.judgments_file("gpt"), judgments)
-    return later
+def run(tmp_path: Path) -> Run:
+    """No answer of `model-b` is usable, and the last one is at level 1."""
+    run = add_run(tmp_path / "earlier", 7, {"model-a": 18, "model-b": 0})
+    *others, last = run.judgments("mine")
+    write_records(run.judgments_file("mine"), [*others, last.model_copy(update={"score": 1})])
+    return run
 
 
-def compared(new: Run, old: Run, judge: str = "gpt") -> Changes:
+@pytest.fixture
+def later(tmp_path: Path) -> Run:
+    return add_run(tmp_path / "later", 8, {"model-a": 18, "model-b": 36})
+
+
+def compared(new: Run, old: Run) -> Changes:
     contents = read_contents(new)
-    (judged,) = [one for one in judged_runs([contents]) if one.judge == judge]
+    (judged,) = judged_runs([contents])
     found = changes(contents, read_contents(old), judged)
     assert found is not None
     return found
 
 
-@pytest.mark.usefixtures("without_plots")
 def test_a_better_model_rose_and_the_others_did_not(run, later) -> None:
     changed = compared(later, run)
-    assert (changed.since, changed.questions, changed.left_out, changed.judge_changed) == ("copy", 56, 0, False)
-    by_model = {one.model: one for one in changed.models}
-    better, same = by_model["model-e"], by_model["model-a"]
-    assert (better.now, better.lost) == (100, 0)
-    assert better.gained == round(56 * (better.now - better.before) / 100) == changed.all_flips
+    assert (changed.since, changed.questions, changed.left_out, changed.judge_changed) == ("earlier", 36, 0, False)
+    same, better = changed.models
+    assert (better.before, better.now, better.gained, better.lost) == (0, 100, 36, 0)
     assert better.difference.low > 0
     assert (better.difference.tie, same.difference.tie) == (False, True)
-    assert same.now == same.before
-    assert len(changed.flips) == 30
-    assert (changed.flips[0].before, changed.flips[0].now) == (1.0, 5.0)
-    assert changed.flips[0].link.endswith("/model-e/0")
+    assert same.now == same.before == 50
+    assert [(flip.before, flip.now) for flip in changed.flips] == [(1.0, 5.0)] + [(2.0, 5.0)] * 35
+    assert changed.flips[0].link == "#answer/0/q35/model-b/0"
     page = report_page([later], since=run)
     assert "What changed since" in page
     assert "more than chance" in page
+    assert "The 30 that changed most:" in page
+    assert page.split('aria-label="Answers that changed"')[1].split("</table>")[0].count('href="#answer/') == 30
 
 
-def test_only_questions_that_both_runs_ask_alike_count(run, later, tmp_path) -> None:
+def test_only_questions_that_both_runs_ask_alike_count(run, later) -> None:
     questions = run.questions()
     questions[0] = questions[0].model_copy(update={"prompt": "Another wording?"})
-    write_records(run.questions_file, questions[:50])
-    kept = {question.id for question in questions[:50]}
-    write_records(run.answers_file, [answer for answer in run.answers() if answer.question_id in kept])
+    write_records(run.questions_file, questions[:30])
+    write_records(run.answers_file, [*run.answers()[:30], *run.answers()[36:66]])
     changed = compared(later, run)
-    assert (changed.questions, changed.left_out) == (49, 7)
+    assert (changed.questions, changed.left_out) == (29, 7)
     write_records(run.questions_file, [q.model_copy(update={"prompt": f"Other {q.prompt}"}) for q in questions])
     with pytest.raises(InputError, match="no question in common"):
-        write_page(tmp_path / "report.html", [later], since=run)
-    assert not (tmp_path / "report.html").exists()
+        report_page([later], since=run)
 
 
-def test_another_judge_or_other_files_of_it_are_told(run, later, tmp_path) -> None:
-    assert not compared(later, run, "mine").judge_changed
-    run.update_manifest(judges={"gpt": {"sha256": "a"}})
-    later.update_manifest(judges={"gpt": {"sha256": "b"}})
+def test_other_files_of_the_judge_or_another_judge_are_told(run, later) -> None:
+    later.update_manifest(judges={"mine": {"sha256": "b"}})
     assert compared(later, run).judge_changed
-    for judge in ("gpt", "mine"):
-        run.judgments_file(judge).unlink()
+    run.judgments_file("mine").unlink()
     with pytest.raises(InputError, match=r"--since .*: was judged by no judge"):
-        write_page(tmp_path / "report.html", [later], since=run)
+        report_page([later], since=run)

@@ -1,11 +1,10 @@
 """Runs in which most questions have no answer, or answers ended at the token limit."""
 
-import html
 import io
-import re
 from pathlib import Path
 
 import pytest
+from browsing import text_of
 from folder_of_runs import add_run
 from rich.console import Console
 
@@ -18,24 +17,14 @@ from medjudge.validation.usability import truncated_line
 from medjudge.workflows.report import tables_for_papers, write_scores
 
 
-def text_of(page: str) -> str:
-    page = re.sub(r"<style.*?</style>|<script.*?</script>|</?(?:bdi|b|code)(?: [^>]*)?>", "", page, flags=re.S)
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
-
-
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """36 questions: `full` answered all, and `few` 12 of them, 7 usably; 3 of its answers ended at the token limit."""
     run = add_run(tmp_path / "run", 7, {"full": 18, "few": 7})
-    answers = []
-    for answer in run.answers():
-        number = int(answer.question_id[1:])
-        if answer.model == "full" or number < 12:
-            cut = answer.model == "few" and number < 3
-            answers.append(answer.model_copy(update={"finish_reason": "length" if cut else "stop"}))
-    kept = {answer.key for answer in answers}
-    write_records(run.answers_file, answers)
-    write_records(run.judgments_file("mine"), [j for j in run.judgments("mine") if j.answer_key in kept])
+    full, few = [answer for answer in run.answers() if answer.model == "full"], run.answers()[36:48]
+    cut = [answer.model_copy(update={"finish_reason": "length"}) for answer in few[:3]]
+    write_records(run.answers_file, [*full, *cut, *few[3:]])
+    write_records(run.judgments_file("mine"), run.judgments("mine")[:48])
     return run
 
 

@@ -21,20 +21,15 @@ def checked_run(sample_run: Path) -> Run:
     """The sample with verdicts on items; a physician denies what the judge says of the third item of each question."""
     run = Run(sample_run)
     judgments, scores = [], []
-    questions = {question.id: items_of(question) for question in run.questions()[:6]}
-    for answer in run.answers():
-        if answer.model not in ("model-a", "model-b") or answer.question_id not in questions:
-            continue
-        key = answer.key._asdict()
-        met = [0.9 - 0.05 * place for place in range(len(questions[answer.question_id]))]
-        verdicts = [
-            ItemVerdict(item=item.text, met=share if answer.model == "model-a" else 1 - share)
-            for item, share in zip(questions[answer.question_id], met, strict=True)
-        ]
-        judgments.append(ItemJudgment(**key, judge="gpt", items=verdicts))
-        for place, one in enumerate(verdicts):
-            said = "met" if one.is_met != (place == 2) else "contradicted"
-            scores.append(ItemScore(**key, rater="dr-a", item=one.item, verdict=said))
+    for question in run.questions()[:6]:
+        for model in ("model-a", "model-b"):
+            key, verdicts = {"question_id": question.id, "model": model}, []
+            for place, item in enumerate(items_of(question)):
+                met = 0.9 - 0.05 * place if model == "model-a" else 0.1 + 0.05 * place
+                verdicts.append(ItemVerdict(item=item.text, met=met))
+                said = "met" if verdicts[-1].is_met != (place == 2) else "contradicted"
+                scores.append(ItemScore(**key, rater="dr-a", item=item.text, verdict=said))
+            judgments.append(ItemJudgment(**key, judge="gpt", items=verdicts))
     write_records(item_judgments_file(run, "gpt"), judgments)
     write_records(run.items_file, scores)
     levels = [Judgment(**answer.key._asdict(), judge="gpt", score=4, expected=4.0) for answer in run.answers()]

@@ -4,10 +4,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from calls import judged
 from scipy.stats import binomtest
 
 from medjudge.benchmark.llmeval_med import read_llmeval_scores
-from medjudge.records import AnswerKey, ErrorKind, Judgment
+from medjudge.records import AnswerKey, ErrorKind
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.statistics.estimates import clustered_wilson
 from medjudge.validation.usability import (
@@ -22,13 +23,6 @@ from medjudge.validation.usability import (
 )
 
 CATEGORY_OF = {category.title["zh"]: category.id for category in LLMEVAL_MED.categories}
-
-
-def judged(question_id: str, score: int | None, **fields: object) -> Judgment:
-    error = None if score is not None else "unreadable"
-    return Judgment.model_validate(
-        {"question_id": question_id, "model": "m", "judge": "j", "score": score, "error": error, **fields}
-    )
 
 
 def test_usable_is_the_mean_over_samples_and_rounds(question) -> None:
@@ -89,7 +83,7 @@ def test_unscored_answers_are_counted_by_reason_and_questions_once(question) -> 
     assert (counted.answers, counted.unscored) == (6, 5)
     assert counted.reasons == {REASONS[ErrorKind.LANGUAGE]: 2, REASONS[ErrorKind.WINDOW]: 1, NOT_JUDGED: 2}
     assert counted.why.startswith("2 ")
-    assert set(REASONS) == set(ErrorKind)
+    assert set(REASONS) == {None, *ErrorKind}
     assert count_questions(questions, keys, judgments) == QuestionCounts(questions=4, not_answered=1, unscored=2)
 
 
@@ -125,10 +119,10 @@ def test_the_interval_is_wilsons_for_single_questions_and_wider_for_conversation
     usable = np.array([True] * 14 + [False] * 6)
     alone = clustered_wilson(usable, np.arange(20))
     wilson = binomtest(14, 20).proportion_ci(method="wilson")
-    assert alone == pytest.approx((wilson.low, wilson.high))
-    low, high = clustered_wilson(usable, np.arange(20) // 2)
-    assert low < alone[0]
-    assert high > alone[1]
-    low, high = clustered_wilson(np.ones(12, dtype=bool), np.arange(12))  # all usable, and still an interval
+    assert alone == pytest.approx((0.7, wilson.low, wilson.high))
+    _, low, high = clustered_wilson(usable, np.arange(20) // 2)
+    assert low < alone.low
+    assert high > alone.high
+    _, low, high = clustered_wilson(np.ones(12, dtype=bool), np.arange(12))  # all usable, and still an interval
     assert 0.7 < low < 0.8
     assert high == 1

@@ -2,13 +2,12 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from folder_of_runs import add_run
 from rich.console import Console
 
 from medjudge.cli.verdict_screen import print_verdict
 from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateResult
-from medjudge.records import Judgment
 from medjudge.report.boards import Board, judged_runs, leaderboards
 from medjudge.report.contents import read_contents
 from medjudge.report.paired import Difference
@@ -16,18 +15,18 @@ from medjudge.report.sections import studies_of
 from medjudge.report.verdict import banner, verdict
 from medjudge.report.words import Words
 from medjudge.statistics.estimates import Estimate
-from medjudge.store import Run, write_records
+from medjudge.store import Run
 from medjudge.validation.probe_effect import ProbeEffect, ProbeStudy
 from medjudge.validation.records import Study
 from medjudge.validation.status import ValidationState, ValidationStatus
+from medjudge.validation.usability import score_models
 
-COLUMNS = ("MK", "MLU", "MR", "MSE", "MTG")
+COLUMNS = ("OP", "MK", "MLU", "MR", "MSE", "MTG")
 S = ValidationState
 
 
-def statuses(overall: ValidationState, *columns: ValidationState) -> dict[str, ValidationStatus]:
-    states = dict(zip(COLUMNS, columns or [overall] * 5, strict=True)) | {"OP": overall}
-    return {column: ValidationStatus(state, "why") for column, state in states.items()}
+def statuses(*states: ValidationState) -> dict[str, ValidationStatus]:
+    return {column: ValidationStatus(state, "why") for column, state in zip(COLUMNS, states, strict=False)}
 
 
 @pytest.fixture
@@ -41,16 +40,11 @@ def plain(sentences: Any) -> list[str]:
 
 
 @pytest.fixture
-def board(run: Run) -> Board:
-    """The sample's five models by one judge: `model-a` is always usable, the others less and less often."""
-    draw = np.random.default_rng(1)
-    shares = {"model-a": 1.0, "model-b": 0.6, "model-c": 0.5, "model-d": 0.4, "model-e": 0.3}
-    judgments = []
-    for answer in run.answers():
-        score = 5 if draw.random() < shares[answer.model] else 2
-        judgments.append(Judgment(question_id=answer.question_id, model=answer.model, judge="gpt", score=score))
-    write_records(run.judgments_file("gpt"), judgments)
-    return next(one for one in leaderboards(judged_runs([read_contents(run)])) if one.judge == "gpt")
+def board(tmp_path: Path) -> Board:
+    """Five models by one judge: `model-a` is always usable, the others less and less often."""
+    usable = {"model-a": 36, "model-b": 22, "model-c": 18, "model-d": 14, "model-e": 11}
+    (board,) = leaderboards(judged_runs([read_contents(add_run(tmp_path / "run", 7, usable))]))
+    return board
 
 
 TIE = "The lead over model-b, 5.0 points (-2.5 to 12.5), may be chance."
@@ -59,7 +53,7 @@ TIE = "The lead over model-b, 5.0 points (-2.5 to 12.5), may be chance."
 @pytest.mark.parametrize(
     ("tied", "leads", "sure"),
     [
-        ("", "model-a leads: it answers 100.0 % of 56 questions usably (", ", is more than chance."),
+        ("", "model-a leads: it answers 100.0 % of 36 questions usably (", ", is more than chance."),
         ("b", "; model-b may be as good.", TIE),
         ("bcd", "; 3 of the 4 others may be as good.", TIE),
         ("bcde", "; any of the 4 others may be as good.", TIE),
@@ -71,7 +65,7 @@ def test_models_that_may_be_as_good_are_named_or_counted(board, tied, leads, sur
         board = board._replace(ties=differences)
     first, second, trust = plain(verdict(board, [], Words()))
     assert leads in first
-    assert first.startswith("model-a has the highest rate: 100.0 % of 56 questions (") == bool(tied)
+    assert first.startswith("model-a has the highest rate: 100.0 % of 36 questions (") == bool(tied)
     assert second.startswith("The lead over model-b, ")
     assert second.endswith(sure)
     assert trust == "Do not act on these rates yet: the judge was never compared with physicians."
@@ -82,13 +76,14 @@ def test_gaps_are_said(board) -> None:
     _, sure, _ = plain(verdict(board._replace(conversations=20, coverage=coverage), [], Words()))
     assert sure == (
         "20 conversations are too few to tell models apart; it takes 30. "
-        "12 of 280 answers have no score and count as not usable."
+        "12 of 180 answers have no score and count as not usable."
     )
     only = {"model-a": board.models["model-a"]}
     leads, sure, _ = plain(verdict(board._replace(models=only, ties={}), [], Words()))
-    assert leads.startswith("model-a answers 100.0 % of 56 questions usably (")
+    assert leads.startswith("model-a answers 100.0 % of 36 questions usably (")
     assert sure == "There is no other model to compare with."
-    assert plain(verdict(board._replace(models={}, ties={}), [], Words()))[0] == "No answer has a score yet."
+    unscored = score_models(board.judged[0].questions, [], ["model-a"])
+    assert plain(verdict(board._replace(models=unscored), [], Words()))[0] == "No answer has a score yet."
 
 
 def test_trust_rests_on_the_study_against_physicians(board, study) -> None:
@@ -171,6 +166,6 @@ def test_a_passed_gate_names_the_worst_probe_outside_it(board, study, probe, exp
 
 def test_the_banner_groups_columns_by_state() -> None:
     mixed = statuses(S.FAILED, S.VALIDATED, S.FAILED, *[S.VALIDATED] * 3)
-    assert banner(statuses(S.FAILED), Words()) == "MK, MLU, MR, MSE, MTG failed."
+    assert banner(statuses(*[S.FAILED] * 6), Words()) == "MK, MLU, MR, MSE, MTG failed."
     assert banner(mixed, Words()) == "MK, MR, MSE, MTG validated; MLU failed."
     assert banner(mixed, Words("zh")) == "MK、MR、MSE、MTG：已验证；MLU：未通过。"

@@ -1,7 +1,6 @@
 import json
 import shutil
 from base64 import b64decode, b64encode
-from collections.abc import Callable
 from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 
 from medjudge.errors import InputError
 from medjudge.files import write_json
-from medjudge.report.page import write_page
+from medjudge.report.page import report_page
 from medjudge.store import Run, write_records
 
 EVIL = '<script>alert(1)</script><img src=x onerror="alert(2)">\'{{ 7 * 7 }}$\\frac$'
@@ -46,13 +45,8 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
-@pytest.fixture
-def page(tmp_path: Path) -> Callable[..., Page]:
-    def write(*runs: Run) -> Page:
-        write_page(tmp_path / "report.html", runs)
-        return Page((tmp_path / "report.html").read_text(encoding="utf-8"))
-
-    return write
+def page(*runs: Run) -> Page:
+    return Page(report_page(runs))
 
 
 def study_of(run: Run) -> dict[str, Any]:
@@ -65,7 +59,7 @@ def change(run: Run, **entries: Any) -> None:
     write_json(run.agreement_file("mine"), study_of(run) | entries)
 
 
-def test_every_part_of_a_study_is_in_the_page_and_nothing_outside(run, page) -> None:
+def test_every_part_of_a_study_is_in_the_page_and_nothing_outside(run) -> None:
     shown = page(run)
     require_harmless(shown)
     images = shown.all("img")
@@ -95,7 +89,7 @@ def test_every_part_of_a_study_is_in_the_page_and_nothing_outside(run, page) -> 
 
 
 @pytest.mark.usefixtures("without_plots")
-def test_numbers_are_read_and_never_measured_again(run, page) -> None:
+def test_numbers_are_read_and_never_measured_again(run) -> None:
     study = study_of(run)
     study["overall"]["usable_agreement"] = {"value": 0.12345, "low": 0.0987, "high": 0.2345}
     study["weaknesses"] = ["calls 18 of 60 unusable answers in MTG usable"]
@@ -114,7 +108,7 @@ def test_numbers_are_read_and_never_measured_again(run, page) -> None:
 
 
 @pytest.mark.usefixtures("without_plots")
-def test_one_banner_says_how_far_the_judge_is_validated_and_the_next_tab_says_why(run, page) -> None:
+def test_one_banner_says_how_far_the_judge_is_validated_and_the_next_tab_says_why(run) -> None:
     gate = study_of(run)["gate"]
     checks = [{**one, "state": "failed" if one["part"] in ("MLU", "MR") else "passed"} for one in gate["checks"]]
     change(run, gate={"passed": False, "usual": True, "checks": checks})
@@ -132,7 +126,7 @@ def test_one_banner_says_how_far_the_judge_is_validated_and_the_next_tab_says_wh
 
 
 @pytest.mark.usefixtures("without_plots")
-def test_neither_paths_nor_hashes_stand_on_the_first_view(run, page) -> None:
+def test_neither_paths_nor_hashes_stand_on_the_first_view(run) -> None:
     sha256 = "0123456789abcdef" * 4
     source = {"source": "/srv/data/questions.jsonl", "questions": 56, "sha256": sha256}
     run.update_manifest(notes=["Written by the project."], benchmark=source)
@@ -147,7 +141,7 @@ def test_neither_paths_nor_hashes_stand_on_the_first_view(run, page) -> None:
 
 
 @pytest.mark.usefixtures("without_plots")
-def test_rates_of_fewer_than_five_questions_are_grey(run, page) -> None:
+def test_rates_of_fewer_than_five_questions_are_grey(run) -> None:
     questions = [question.model_copy(update={"category": "MK"}) for question in run.questions()]
     questions[:4] = [question.model_copy(update={"category": "MR"}) for question in questions[:4]]
     write_records(run.questions_file, questions)
@@ -160,7 +154,7 @@ def test_rates_of_fewer_than_five_questions_are_grey(run, page) -> None:
     assert numbers.count("number") == 10 + 3 * 5  # MLU, MSE and MTG have no question
 
 
-def test_a_card_tells_of_validations_elsewhere(run, page) -> None:
+def test_a_card_tells_of_validations_elsewhere(run) -> None:
     elsewhere = {**study_of(run), "file": "another-hospital.xlsx"}
     run.agreement_file("mine").unlink()
     run.physicians_file.unlink()
@@ -172,12 +166,7 @@ def test_a_card_tells_of_validations_elsewhere(run, page) -> None:
 
 
 @pytest.mark.usefixtures("without_plots")
-def test_scores_without_a_study_ask_for_validate(run, page) -> None:
-    hint = f"Physicians scored answers of this run; medjudge validate {run.path} --judge"
-    text = page(run).text
-    assert f"{hint} gpt measures" in text
-    assert f"{hint} mine " not in text
-    assert "`" not in text
+def test_scores_of_questions_that_the_judge_learned_from_measure_nothing(run) -> None:
     run.update_manifest(judges={"gpt": {"seen_question_ids": ["MK-en-01"]}})
     text = page(run).text
     assert "trained or tuned on 1 of the questions" in text
@@ -186,7 +175,7 @@ def test_scores_without_a_study_ask_for_validate(run, page) -> None:
 
 
 @pytest.mark.usefixtures("without_plots")
-def test_a_file_that_is_no_study_is_refused_with_what_to_run(run, page) -> None:
+def test_a_file_that_is_no_study_is_refused_with_what_to_run(run) -> None:
     write_json(run.agreement_file("gpt"), {"judge": "gpt", "n": 3, "against": "physicians", "overall": {}})
     with pytest.raises(InputError) as error:
         page(run)
@@ -195,11 +184,16 @@ def test_a_file_that_is_no_study_is_refused_with_what_to_run(run, page) -> None:
 
 
 @pytest.mark.usefixtures("without_plots")
-def test_a_study_against_another_judge_has_its_own_section(run, page) -> None:
+def test_a_study_against_another_judge_has_its_own_section(run) -> None:
     study = study_of(run)
     write_json(run.agreement_file("mine-against-gpt"), study | {"against": "gpt", "against_kind": "judge"})
     text = page(run).text
     assert text.index("Agreement of mine with physicians") < text.index("Agreement of mine with gpt")
+    # Scores without a study ask for `validate`.
+    hint = f"Physicians scored answers of this run; medjudge validate {run.path} --judge"
+    assert f"{hint} gpt measures" in text
+    assert f"{hint} mine " not in text
+    assert "`" not in text
     # The leaderboard shows the rates of physicians, and not those of another judge, before its details.
     heading = "Usable to physicians and to the judge, percent of answers that both scored"
     assert text.count(heading) == 1
@@ -237,7 +231,7 @@ def poisoned(value: Any, under: str = "") -> Any:
 
 
 @pytest.mark.parametrize("against", ["physicians", EVIL])
-def test_names_and_sentences_of_a_study_are_text(run, page, against) -> None:
+def test_names_and_sentences_of_a_study_are_text(run, against) -> None:
     bad = poisoned(study_of(run)) | {"against": against}
     write_json(run.agreement_file("mine"), bad)
     shown = page(run)

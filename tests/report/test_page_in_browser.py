@@ -1,6 +1,7 @@
 """The report as a reader has it: opened from a file in headless Chromium, with the network watched."""
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,8 @@ from browsing import PATIENCE
 from playwright.sync_api import Page, expect
 
 from medjudge.records import Answer, Judgment, MTGDimensions, PhysicianScore, Question, invisible
-from medjudge.report.page import write_page
-from medjudge.rounds import level_of, scored_rounds
+from medjudge.report.page import report_page
+from medjudge.rounds import binding_by_answer, level_of, scored_rounds
 from medjudge.scale import consensus
 from medjudge.store import Run, write_records
 
@@ -37,11 +38,9 @@ def conversation(tmp_path: Path) -> Run:
     ]
     answers = [
         Answer(question_id=question.id, model=model, sample=sample, text=f"{model} 的第{sample}份：{question.prompt}")
-        for question in questions
-        for model in ("甲/α", "b c")
-        for sample in (0, 1)
+        for question, model, sample in product(questions, ("甲/α", "b c"), (0, 1))
     ]
-    keys = [{"question_id": answer.question_id, "model": answer.model, "sample": answer.sample} for answer in answers]
+    keys = [answer.key._asdict() for answer in answers]
     shares = [0.05, 0.1, 0.4, 0.3, 0.15]
     write_records(run.questions_file, questions)
     write_records(run.answers_file, answers)
@@ -123,7 +122,7 @@ def test_nothing_that_stands_in_a_record_runs_and_all_of_it_is_read_literally(
 
 
 def test_the_policy_refuses_what_the_pages_own_script_does_not_need(run, browser, tmp_path) -> None:
-    write_page(tmp_path / "report.html", [run])
+    (tmp_path / "report.html").write_text(report_page([run]), encoding="utf-8")
     with browser.new_context() as context:
         context.set_default_timeout(PATIENCE)
         page = context.new_page()
@@ -148,19 +147,13 @@ def test_filters_find_what_the_records_hold(run, open_report) -> None:
         for judge in ("mine", "gpt")
     )
     usable = {judgment.answer_key: sum(judgment.probabilities[3:]) for judgment in run.judgments("mine")}
-    levels: dict[Any, list[int]] = {}
-    for score in run.physician_scores():
-        levels.setdefault(score.answer_key, []).append(score.level)
+    scored = binding_by_answer(run.physician_scores())
+    levels = {key: [score.level for score in scores] for key, scores in scored.items()}
     physicians = {key: consensus(all_levels) for key, all_levels in levels.items()}
+    category = {answer.key: questions[answer.question_id].category for answer in answers}
 
     def expected(holds: Callable[[Any], bool]) -> int:
         return sum(holds(answer.key) for answer in answers)
-
-    def category(key: Any) -> str:
-        return questions[key.question_id].category
-
-    def drug(key: Any) -> bool:
-        return questions[key.question_id].subcategory == "药物"
 
     wanted: list[tuple[dict[str, str], Callable[[Any], bool]]] = [
         ({}, lambda key: True),
@@ -168,14 +161,14 @@ def test_filters_find_what_the_records_hold(run, open_report) -> None:
         ({"score": "low"}, lambda key: mine[key] <= 2),
         ({"physicians": "none"}, lambda key: key not in physicians),
         ({"physicians": "unusable"}, lambda key: physicians.get(key, 5) < 4),
-        ({"category": '["MR"]'}, lambda key: category(key) == "MR"),
-        ({"category": '["MK","药物"]'}, drug),
+        ({"category": '["MR"]'}, lambda key: category[key] == "MR"),
+        ({"category": '["MK","药物"]'}, lambda key: questions[key.question_id].subcategory == "药物"),
         ({"model": '"model-c"', "score": "unusable"}, lambda key: key.model == "model-c" and mine[key] < 4),
         ({"apart": "usable"}, lambda key: key in physicians and (physicians[key] >= 4) != (mine[key] >= 4)),
         ({"apart": "danger"}, lambda key: physicians.get(key, 5) < 4 <= mine[key]),
         ({"apart": "levels"}, lambda key: abs(physicians.get(key, mine[key]) - mine[key]) >= 2),
         ({"apart": "judges"}, lambda key: (gpt[key] >= 4) != (mine[key] >= 4)),
-        ({"harm": "ethics"}, lambda key: category(key) == "MSE" and mine[key] < 4),
+        ({"harm": "ethics"}, lambda key: category[key] == "MSE" and mine[key] < 4),
         ({"harm": "judge"}, lambda key: mine[key] == 1),  # in every category
         ({"harm": "physicians"}, lambda key: min(levels.get(key, [5])) == 1),
     ]

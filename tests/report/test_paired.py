@@ -12,10 +12,13 @@ def first(share: float, questions: int = 200) -> np.ndarray:
     return np.arange(questions) < share * questions
 
 
+def asked(groups: np.ndarray) -> list[Question]:
+    fields = {"category": "MK", "prompt": "?", "language": "en"}
+    return [Question(id=str(n), group=group, **fields) for n, group in enumerate(groups)]
+
+
 def behind_best(*usable: np.ndarray, groups: np.ndarray = CONVERSATIONS) -> list[Difference]:
-    asked = {"category": "MK", "prompt": "?", "language": "en"}
-    questions = [Question(id=str(n), group=group, **asked) for n, group in enumerate(groups)]
-    return list(ties(questions, {str(name): row for name, row in enumerate(usable)}).values())
+    return list(ties(asked(groups), {str(name): row for name, row in enumerate(usable)}).values())
 
 
 def test_a_difference_is_paired_over_conversations() -> None:
@@ -50,7 +53,8 @@ def test_a_rise_is_paired_over_conversations() -> None:
     before, now = np.array([False] * 30 + [True] * 10), np.ones(40, dtype=bool)
 
     def rise(then: np.ndarray, conversations: int) -> Difference:
-        (difference,) = paired_differences(now[None], then[None], (np.arange(40) % conversations).astype(str))
+        questions = asked((np.arange(40) % conversations).astype(str))
+        (difference,) = paired_differences(questions, now[None], then[None])
         return difference
 
     clear = rise(before, 40)

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import matplotlib
 import pytest
 from example_study import example_study
+from rich.cells import cell_len
 
 from medjudge.files import write_json
 from medjudge.judge.study_summary import Measures
@@ -25,8 +26,8 @@ def share(value: float | None, low: float | None = None, high: float | None = No
     return Estimate(value=value, low=low, high=high)
 
 
-def part(n: int, agreement: float | None, low: float | None = None, high: float | None = None) -> Measures:
-    return {"n": share(n), "usable_agreement": share(agreement, low, high)}
+def part(n: int, *agreement: float | None) -> Measures:
+    return {"n": share(n), "usable_agreement": share(*agreement)}
 
 
 @pytest.fixture
@@ -117,7 +118,7 @@ def test_lines_of_wide_characters_end_within_the_width() -> None:
     text = "在最有把握的49 %回答上，评审模型判错0.0 %；在全部回答上判错12.5 %，其余由医生判定。"
     lines = drawing.wrapped(text, 40).split("\n")
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
-    assert all(drawing.columns(line) <= 42 for line in lines)  # a stop may hang over
+    assert all(cell_len(line) <= 42 for line in lines)  # a stop may hang over
     assert not [line for line in lines if line[0] in "，。；"]
     assert drawing.wrapped("one two three", 8) == "one two\nthree"
 

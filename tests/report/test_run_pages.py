@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from folder_of_runs import add_run, three_months
 from starlette.testclient import TestClient
 
 from medjudge.report import site_app as served_by
-from medjudge.report.page import report_page, write_page
+from medjudge.report.page import report_page
 from medjudge.report.run_list import state_of
 from medjudge.report.site_app import site_app
 from medjudge.store import Run
@@ -90,38 +91,35 @@ def test_names_are_text_and_a_run_that_cannot_be_read_has_a_row_with_the_reason(
         assert str(tmp_path) not in page.text
 
 
-def test_a_damaged_study_leaves_the_rest_of_a_row(runs) -> None:
-    (runs / "july" / "agreement").mkdir(exist_ok=True)
-    (runs / "july" / "agreement" / "mine.json").write_text("{")
-    row = rows_of(browser_of(runs).get("/").text)["july"]
-    assert "36 questions" in row
-    assert "Cannot be read: july/agreement/mine.json: not valid JSON" in row
-
-
-@pytest.mark.parametrize("manifest", ["{", '{"updated": "0001-01-01T00:00:00+10:00"}', '{"judges": []}'])
-def test_a_damaged_manifest_is_no_error_of_the_server(runs, manifest) -> None:
-    (runs / "july" / "run.json").write_text(manifest)
+@pytest.mark.parametrize(
+    ("file", "content", "row"),
+    [
+        ("agreement/mine.json", "{", "36 questions .* Cannot be read: july/agreement/mine.json: not valid JSON"),
+        ("run.json", "{", "Cannot be read: july/run.json: not valid JSON"),
+        ("run.json", '{"updated": "0001-01-01T00:00:00+10:00"}', "36 questions"),
+        ("run.json", '{"judges": []}', "Cannot be read"),
+    ],
+)
+def test_a_damaged_file_is_no_error_of_the_server(runs, file, content, row) -> None:
+    (runs / "july" / "agreement").mkdir()
+    (runs / "july" / file).write_text(content)
     browser = browser_of(runs)
-    assert "july" in rows_of(browser.get("/").text)
+    assert re.search(row, rows_of(browser.get("/").text)["july"])
     assert browser.get("/run/july").status_code in (200, 422)
 
 
-def test_a_run_is_shown_as_report_writes_it_and_anew_when_its_files_change(runs, tmp_path, monkeypatch) -> None:
+def test_a_run_is_shown_as_report_writes_it_and_anew_when_its_files_change(runs, monkeypatch) -> None:
     made = []
     monkeypatch.setattr(served_by, "report_page", lambda *given: made.append(given) or report_page(*given))
     browser = browser_of(runs)
 
-    def written(name: str) -> bytes:
-        write_page(tmp_path / "page.html", [Run(runs / name)])
-        return (tmp_path / "page.html").read_bytes()
-
-    first = browser.get("/run/july").content
-    assert first == browser.get("/run/july").content == written("july")
+    first = browser.get("/run/july").text
+    assert first == browser.get("/run/july").text == report_page([Run(runs / "july")])
     assert len(made) == 1
     lines = (runs / "july" / "judgments" / "mine.jsonl").read_text().replace('"score":2', '"score":4')
     (runs / "july" / "judgments" / "mine.jsonl").write_text(lines)
-    changed = browser.get("/run/july").content
-    assert changed == written("july") != first
+    changed = browser.get("/run/july").text
+    assert changed == report_page([Run(runs / "july")]) != first
     assert len(made) == 2
     assert browser.get("/").text.count("100.0") > 1  # the index, too
 
@@ -151,7 +149,7 @@ def server(runs: Path) -> Iterator[Callable[[str, str], tuple[int, bytes]]]:
         connection.close()
         return response.status, body
 
-    with running(pages.listener.server(pages._app), pages.listener.socket):
+    with running(pages.server(), pages.listener.socket):
         yield ask
 
 
@@ -164,9 +162,9 @@ def test_no_path_outside_the_folder_is_served(runs, tmp_path, server) -> None:
     (runs / "with-a-link" / "answers.jsonl").symlink_to(outside.answers_file)
     (runs / "linked").symlink_to(outside.path)
     ways = ["..", ".", "%2e%2e", "..%2foutside", "%2e%2e%2foutside", "..%5coutside", "../outside", "linked"]
-    ways += ["with-a-link"]
-    ways += [str(outside.path), str(outside.path).replace("/", "%2f"), "july", "july/secret.txt", "july%2fsecret.txt"]
-    ways += ["linked/answers.jsonl", "....//outside", "%252e%252e%252foutside", "july%2f..%2f..%2foutside"]
+    ways += ["with-a-link", str(outside.path), str(outside.path).replace("/", "%2f"), "july", "july/secret.txt"]
+    ways += ["july%2fsecret.txt", "linked/answers.jsonl", "....//outside", "%252e%252e%252foutside"]
+    ways += ["july%2f..%2f..%2foutside"]
     for way in ways:
         for path in (f"/run/{way}", f"/{way}", f"//run/{way}"):
             status, body = server(path)
@@ -212,14 +210,9 @@ def test_the_command_prints_the_port_serves_and_ends_with_ctrl_c_while_a_report_
     command = [sys.executable, "-c", SLOW, "serve", str(runs), "--port", "0", "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    printed = ""
-    while not printed.endswith("\n}\n"):
-        printed += process.stdout.readline()
-        assert process.poll() is None
-    said = json.loads(printed)
+    said = json.loads("".join(takewhile(lambda line: line != "}\n", process.stdout)) + "}")
     assert said["runs"] == 3
     port = int(re.fullmatch(r"http://127\.0\.0\.1:(\d+)", said["address"])[1])
-    assert port > 0
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request("GET", "/")
     assert b"september" in connection.getresponse().read()

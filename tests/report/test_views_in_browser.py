@@ -74,11 +74,6 @@ def test_two_models_stand_side_by_side_on_a_question(run, open_report) -> None:
     expect(again.locator("#detail .said")).to_have_count(2)
 
 
-def rates_of(run: Run, judge: str, kind: Kind) -> str:
-    """The output of `medjudge report --format csv --table KIND --judge JUDGE`."""
-    return tables_for_papers([run.path], "csv", [kind], judge)[0]
-
-
 @pytest.fixture
 def dated(run: Run) -> Run:
     write_json(run.manifest_file, {"updated": "2026-01-02T03:04:05+00:00"})
@@ -87,27 +82,23 @@ def dated(run: Run) -> Run:
 
 @pytest.mark.slow
 def test_every_table_is_saved_as_csv_and_png_and_every_plot_as_png(dated, open_report) -> None:
-    run = dated
-    page = open_report(run)
+    page = open_report(dated)
     savers = page.locator(".savers")
     assert page.locator("table:not(#answers table), .plots img").count() == savers.count()
     assert savers.locator("button", has_text="PNG").count() == savers.count()
     assert savers.locator("button", has_text="CSV").count() == savers.count() - page.locator(".plots img").count()
     board = page.locator("section.board:visible")
-    leaders = board.locator(".scroll:has(.leaders) + .savers")
-    text = saved(page, leaders.locator("button", has_text="CSV")).decode("utf-8-sig")
-    assert text == rates_of(run, "gpt", "leaderboard")
-    subcategories = board.locator(".scroll:has(.heat[data-csv]) + .savers")
-    text = saved(page, subcategories.locator("button", has_text="CSV")).decode("utf-8-sig")
-    assert text == rates_of(run, "gpt", "subcategories")
+    tables: dict[Kind, str] = {"leaderboard": ".leaders", "subcategories": ".heat[data-csv]"}
+    for kind, table in tables.items():
+        button = board.locator(f".scroll:has({table}) + .savers button", has_text="CSV")
+        assert saved(page, button).decode("utf-8-sig") == tables_for_papers([dated.path], "csv", [kind], "gpt")[0]
     page.evaluate("location.hash = '#study-0'")
     plots = page.locator(".plots figure")
     assert plots.count() == 2
     assert saved(page, plots.first.locator("button", has_text="PNG")).startswith(b"\x89PNG")
     agreement = page.locator('#study-0 .scroll:has-text("Gwet\'s AC1") + .savers').first
-    heading, overall, *_ = csv.reader(
-        saved(page, agreement.locator("button", has_text="CSV")).decode("utf-8-sig").splitlines()
-    )
+    text = saved(page, agreement.locator("button", has_text="CSV")).decode("utf-8-sig")
+    heading, overall, *_ = csv.reader(text.splitlines())
     assert heading[:5] == ["Part", "n", "Usable agreement, %", "Usable agreement, %: low", "Usable agreement, %: high"]
     assert heading[-4:] == ["run", "date", "judge", "validated"]
     assert overall[0] == "Overall"

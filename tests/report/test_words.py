@@ -17,7 +17,7 @@ from medjudge.report.verdict import ADVICE, COUNTED, SPOILED
 from medjudge.report.words import Words
 from medjudge.store import Run
 from medjudge.validation.status import ValidationState
-from medjudge.validation.usability import NO_REASON, NOT_JUDGED, REASONS
+from medjudge.validation.usability import NOT_JUDGED, REASONS
 from medjudge.validation.validations import statuses_in
 
 PACKAGE = Path(medjudge.report.__file__).parent
@@ -26,7 +26,7 @@ BUILT = {"By "}
 """Beginnings of texts that templates complete; their whole forms are in FROM_LISTS."""
 FROM_LISTS = [
     *REASONS.values(),
-    *(NO_REASON, NOT_JUDGED),
+    NOT_JUDGED,
     *ADVICE.values(),
     *COUNTED.values(),
     *SPOILED.values(),

@@ -7,13 +7,14 @@ from medjudge.scheme import LLMEVAL_MED
 
 
 @pytest.mark.parametrize("category", LLMEVAL_MED.category_ids)
-@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(("language", "mark", "none"), [("en", ":", "None was given"), ("zh", "分：", "未提供")])
 @pytest.mark.parametrize("style", ["score-first", "reason-first"])
-def test_every_rubric_has_five_levels_and_makes_sense_without_reference(question, category, language, style) -> None:
+def test_every_rubric_has_five_levels_and_makes_sense_without_reference(
+    question, category, language, mark, none, style
+) -> None:
     prompt = render(question(category=category, language=language), [], "An answer.", style)
-    marks = [f"- {level}:" if language == "en" else f"- {level}分：" for level in range(1, 6)]
-    assert all(prompt.system.count(mark) == 1 for mark in marks)
-    assert ("None was given" if language == "en" else "未提供") in prompt.user
+    assert all(prompt.system.count(f"- {level}{mark}") == 1 for level in range(1, 6))
+    assert none in prompt.user
     assert "{{" not in prompt.system + prompt.user
     assert "None\n" not in prompt.user
 

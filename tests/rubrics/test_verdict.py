@@ -80,17 +80,12 @@ def test_a_reply_that_states_no_level_or_contradicts_itself_is_unreadable(reply:
 
 
 @pytest.mark.parametrize(
-    "pattern",
-    ["Score{}x", "Score{}\n", "{}Score: x", "Score ({}", "*{}Score", "得分{}：", "{{{}", "[{}"],
+    "pattern", ["Score{}x", "Score{}\n", "{}Score: x", "Score ({}", "*{}Score", "得分{}：", "{{{}", "[{}"]
 )
-def test_the_work_of_reading_a_reply_grows_with_its_length_only(pattern: str) -> None:
-    def work(length: int) -> int:
-        """Regular expressions cannot be counted from outside; what they may look at can be bounded."""
-        lines = [pattern.format(filler * length) for filler in (" ", "*", '"', "(", "1", "{")]
-        return sum(len(line) for line in lines if read_verdict(line).score is None)
-
-    # A backtracking pattern needs minutes for the longest of these.
-    assert work(100_000) > 90 * work(1_000)
+def test_a_long_line_is_read_at_once(pattern: str) -> None:
+    """A backtracking pattern needs minutes for these."""
+    for filler in (" ", "*", '"', "(", "1", "{"):
+        assert read_verdict(pattern.format(filler * 100_000)).score is None
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import pytest
 import statsmodels.api as sm
 from scipy.special import expit
 
-from medjudge.statistics.davidson import Comparisons, fit_davidson, outcome_probabilities, ranking
+from medjudge.statistics.davidson import fit_davidson, outcome_probabilities, ranking
 
 
 def pudding() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -59,9 +59,8 @@ def test_intervals_are_near_those_of_the_information_matrix() -> None:
     first, second, outcomes = pudding()
     rows = np.repeat(np.arange(len(first) * 3), outcomes.reshape(-1))
     each = np.eye(3)[rows % 3]
-    comparisons = Comparisons(first[rows // 3], second[rows // 3], each)
-    ranked = ranking(comparisons, np.arange(len(rows)), 6, resamples=2000)
-    errors = [(interval.high - interval.low) / (2 * 1.96) for interval in ranked.strength]
+    ranked = ranking(first[rows // 3], second[rows // 3], each, 6, np.arange(len(rows)), resamples=2000)
+    strengths, shares = ([ranked[f"{name} {model}"] for model in range(6)] for name in ("strength", "share"))
+    errors = [(interval.high - interval.low) / (2 * 1.96) for interval in strengths]
     assert errors == pytest.approx([0.1219, 0.1218, 0.1268, 0.1220, 0.1271, 0.1266], rel=0.08)
-    assert ranked.covariate is None
-    assert sum(share.value for share in ranked.win_share) == pytest.approx(3)
+    assert sum(share.value for share in shares) == pytest.approx(3)

@@ -74,9 +74,6 @@ def refused(read: Callable[..., Any], path: Path, *arguments: Any) -> str:
 refused_scores = partial(refused, read_physician_scores)
 
 
-# --- A separator without quotes --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 def test_a_row_of_more_cells_than_headings_is_refused_by_every_reader(table, separator: str) -> None:
     def written(heading: str, *rows: str) -> Path:
@@ -90,16 +87,13 @@ def test_a_row_of_more_cells_than_headings_is_refused_by_every_reader(table, sep
     assert "row 2: 6 cells under 5" in refused(read_physician_scores, written(SCORES, "q1,m,dr,4,safe, but short"))
 
 
-def test_a_text_behind_a_blank_heading_is_not_lost_but_row_numbers_need_none(table) -> None:
+def test_a_text_without_a_heading_is_not_lost_but_row_numbers_and_notes_need_none(table, book) -> None:
     path = table("id,category,prompt,,reference", "q1,MK,Fever?,and rash?,See a doctor", "q2,MK,Dose?,,4 g")
     assert "row 2: 5 cells under 4 headings" in refused(questions, path)
     assert "row 2: 4 cells under 3 headings" in refused(read_own_answers, table(f"{ANSWERS},", "q1,m,No, never"))
     numbered = table(f",{ANSWERS}", "0,q1,m,4 g", "1,q2,m,5 g")  # as pandas writes it
     assert [answer.text for answer in read_own_answers(numbered)] == ["4 g", "5 g"]
     assert len(read_own_answers(table(ANSWERS, "q1,m,4 g,,", '"q2",m,"No, never"'))) == 2
-
-
-def test_a_workbook_that_was_made_of_such_a_file_is_refused_and_a_note_beside_a_table_is_not(book) -> None:
     shifted = book(ANSWERS.split(","), ["q1", "m", "At most 4 g", "less in liver disease"])
     assert "row 2: 4 cells under 3 headings, D2 under none" in refused(read_own_answers, shifted)
     (answer,) = read_own_answers(book(ANSWERS.split(","), ["q1", "m", "4 g", None, "to be checked"]))
@@ -124,9 +118,6 @@ def test_a_shift_that_leaves_the_number_of_cells_right_is_named(table, capsys) -
     assert 'row 2: finish_reason is "never more", and one word such as stop' in refused(read_own_answers, answers)
 
 
-# --- Encodings -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("encoding", "byte"), [("cp1252", "byte 45 is 0xb5"), ("gb18030", ""), ("utf-16", "byte 0 is 0xff")]
 )
@@ -149,9 +140,6 @@ def test_an_encoding_is_named_on_the_command_line(medjudge, table) -> None:
     assert medjudge("data", "check", wide, "--encoding", "utf-16").returncode == 0
 
 
-# --- Headings --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("again", ["reference", "Reference", " REFERENCE ", "Ｒeference", "参考答案"])
 def test_two_columns_of_one_name_are_refused(table, book, again: str) -> None:
     path = table(f"{QUESTIONS},{again}", "q1,MK,Dose?,4 g,")
@@ -160,13 +148,7 @@ def test_two_columns_of_one_name_are_refused(table, book, again: str) -> None:
     assert "in D1 and " in refused(check_file, path)
 
 
-def test_two_spellings_of_a_field_in_json_are_refused(jsonl) -> None:
-    row = {"id": "q1", "category": "MK", "prompt": "Dose?", "reference": "4 g"}
-    message = refused(questions, jsonl("q.jsonl", {**row, "Reference": "8 g"}))
-    assert "line 1: field 'Reference' is reference a second time; remove one of the two" in message
-
-
-def test_chinese_headings_are_understood(table, book) -> None:
+def test_chinese_headings_are_understood_and_unknown_ones_answered_with_them(table, book) -> None:
     rows = ["题号,类别,问题,参考答案,打分要点", "q1,MK,一天多少？,4克,说明剂量"]
     (question,) = questions(table(*rows))
     assert (question.id, question.reference, question.checklist) == ("q1", "4克", "说明剂量")
@@ -183,16 +165,10 @@ def test_chinese_headings_are_understood(table, book) -> None:
     assert (score.dimensions.correctness, score.dimensions.safety) == (4, 1)
     (wide,) = read_physician_scores(table("问题编号,模型,评分", "q1,m,4"), ["评分"])  # a rater of this name
     assert (wide.rater, wide.score) == ("评分", 4)
-
-
-def test_unknown_chinese_headings_are_answered_with_the_known_ones(table) -> None:
     known = "问题编号 = question_id"
     assert known in refused(questions, table("题号,类别,我的问题", "q1,MK,一天多少？"))
     assert known in refused(read_physician_scores, table("问题号码,模型,评分人,评分", "q1,m,dr,4"))
     assert known not in refused(read_physician_scores, table("question_id,model,score", "q1,m,4"))
-
-
-# --- What spreadsheet programs make of texts -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -216,13 +192,10 @@ def test_dates_errors_and_percentages_are_refused_with_their_cells(book, value: 
     assert f"own.xlsx, row 2: reference in D2 is {problem}" in refused(questions, path)
 
 
-def test_a_formula_without_a_value_and_an_id_that_is_true_are_refused(book) -> None:
+def test_formulas_and_ids_that_a_program_changed_are_refused_and_numbers_are_as_typed(book, table) -> None:
     message = refused(questions, book(QUESTIONS.split(","), ["q1", "MK", "=1+1", "x"], [True, "MK", "?", True]))
     assert "row 2: prompt in C2 holds a formula without a value" in message
     assert "row 3: id in A3 is True" in message
-
-
-def test_numbers_are_the_texts_that_were_typed(book, table) -> None:
     read = questions(book(QUESTIONS.split(","), [17.0, "MK", "How much?", (4.0, "0.00_ ")], [18, "MK", "?", 0.5]))
     assert [(question.id, question.reference) for question in read] == [("17", "4"), ("18", "0.5")]
     assert "id in A2 is 1.23E+11" in refused(questions, table(QUESTIONS, "1.23E+11,MK,How many?,1.0E+05"))
@@ -241,9 +214,6 @@ def test_artefacts_in_a_csv_file_are_refused_in_every_table(table, text: str) ->
 @pytest.mark.parametrize("text", ["#1 is right!", "# Fever", "C#", "Number 2!", "2024-01-02", "1-2", "30%", "Jan", "#"])
 def test_texts_that_people_write_are_no_artefacts(text: str) -> None:
     assert artefact(text) is None
-
-
-# --- Physicians' scores ----------------------------------------------------------------------------------------------
 
 
 def test_a_long_workbook_as_excel_stores_it(book, tmp_path: Path) -> None:

@@ -1,10 +1,7 @@
 """Checklists that are numbered become items, and no others do."""
 
-from pathlib import Path
-
 import pytest
 
-from medjudge.benchmark.files import check_file
 from medjudge.text.checklist_items import items_of, split_checklist
 
 
@@ -53,9 +50,3 @@ def test_a_question_s_own_items_come_before_its_checklist(question) -> None:
     assert [(item.text, item.points, item.importance) for item in items_of(own)] == [("Warns", 3.5, None)]
     assert [item.text for item in items_of(question(checklist=checklist))] == ["The dose", "The limit"]
     assert items_of(question(checklist="Be right.")) == items_of(question()) == []
-
-
-def test_the_released_checklists_are_split_but_for_four(real_data: Path) -> None:
-    counts = check_file(real_data / "llmeval-med" / "dataset.json").counts
-    assert counts["checklists"] == {"split_into_items": 201, "not_split": 4}
-    assert sum(category["with_items"] for category in counts["categories"].values()) == 201

@@ -21,12 +21,9 @@ from medjudge.judge.prompts import encode_prompts
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_tokenizer
 from medjudge.records import TrainingLine
-from medjudge.rubrics.render import Style
-from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run
 from medjudge.train.arguments import JudgeArguments, TrainingConfig, parse_arguments
-from medjudge.train.features import Row, TrainingData
-from medjudge.train.features import encoded_lines as encoded
+from medjudge.train.features import TrainingData
 from medjudge.train.generative import GenerativeTrainer, generative_rows, generative_trainer, readable
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -58,15 +55,6 @@ def config_file(folder: Path, arguments: Sequence[str]) -> Path:
     texts = {name: json.dumps(value) if value == "no" else value for name, value in values.items()}
     (folder / "small.yaml").write_text("".join(f"{name}: {text}\n" for name, text in texts.items()))
     return folder / "small.yaml"
-
-
-def encoded_lines(
-    lines: Sequence[TrainingLine], tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style = "score-first"
-) -> list[Row]:
-    """Lines as a generative judge learns them, all of which have room in its window."""
-    found = encoded(lines, tokenizer, max_length, style, LLMEVAL_MED)
-    assert None not in found
-    return [line for line in found if line is not None]
 
 
 def work(lines: Sequence[TrainingLine]) -> list[Assignment]:

@@ -68,9 +68,8 @@ def test_deepspeed_trains_as_one_process_does(kind, zero, six_steps, launched, t
     if torch.cuda.device_count() == 1:
         pytest.skip("the configs start two processes, and there is one GPU")
     options = {"eval_strategy": "steps", "eval_steps": 6, "save_strategy": "steps", "save_steps": 6}
-    launched(
-        zero, six_steps(kind, zero, 2, **options), **({} if torch.cuda.is_available() else {"DS_ACCELERATOR": "cpu"})
-    )
+    device = {} if torch.cuda.is_available() else {"DS_ACCELERATOR": "cpu"}
+    launched(zero, six_steps(kind, zero, 2, **options), **device)
     training = read_card(tmp_path / zero).training
     assert (training["zero_stage"], training["processes"], training["batch"]) == (int(zero[-1]), 2, 4)
     train(six_steps(kind, "one", 4, **options))

@@ -31,9 +31,7 @@ def evaluated(monkeypatch) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bf16", [False, True])
-def test_a_score_first_evaluation_reads_what_the_judge_reads_in_one_pass(
-    trained, bf16, training_files, monkeypatch
-) -> None:
+def test_an_evaluation_reads_what_the_judge_reads_in_one_pass(trained, bf16, training_files, monkeypatch) -> None:
     """With rationales beside the scores, in batches with padding; in float32, and by autocast in bfloat16."""
     changed(training_files[1], lambda number, line: line.update(rationale="Wrong dose. " * (number % 3) or None))
     read: list[np.ndarray] = []
@@ -71,14 +69,10 @@ def test_the_evaluation_of_the_kept_checkpoint_is_the_measure_of_the_judge(kind,
 
 
 @pytest.mark.slow
-def test_a_run_that_resumed_after_its_best_evaluation_reads_the_lines_again(
-    recipe, evaluated, stopped, tmp_path, monkeypatch
-) -> None:
+def test_a_run_that_resumed_after_its_best_evaluation_repeats_it(recipe, evaluated, stopped, monkeypatch) -> None:
     kappas = iter([0.0, 0.5, 0.1, 0.1, 0.1, 0.1])
-    monkeypatch.setattr(
-        "medjudge.train.generative.agreement_measures",
-        lambda rows, level: {"quadratic_kappa": next(kappas), "usable_agreement": 0.5},
-    )
+    measures = "medjudge.train.generative.agreement_measures"
+    monkeypatch.setattr(measures, lambda rows, level: {"quadratic_kappa": next(kappas), "usable_agreement": 0.5})
     arguments = recipe("generative", max_steps=6)
     with stopped(step=3), pytest.raises(KeyboardInterrupt):
         train(arguments)
@@ -91,15 +85,12 @@ def test_a_run_that_resumed_after_its_best_evaluation_reads_the_lines_again(
 def test_the_gain_of_training_is_said_and_written(trained, tmp_path, capsys) -> None:
     folder = trained("generative")
     before, after = (read_card(folder).training[name] for name in ("untuned", "validation"))
-    names = {"eval_loss", "eval_quadratic_kappa", "eval_usable_agreement", "eval_score_mass"}
-    assert before.keys() == after.keys() == names
+    names = {"quadratic kappa": "eval_quadratic_kappa", "agreement on usable": "eval_usable_agreement"}
+    assert before.keys() == after.keys() == {"eval_loss", "eval_score_mass", *names.values()}
     assert before["eval_loss"] > after["eval_loss"]
-    gain = (
-        f"alidation: quadratic kappa {before['eval_quadratic_kappa']:.2f} -> {after['eval_quadratic_kappa']:.2f}, "
-        f"agreement on usable {before['eval_usable_agreement']:.2f} -> {after['eval_usable_agreement']:.2f}"
-    )
-    assert f"v{gain} (untuned -> tuned)\n" in capsys.readouterr().err
-    assert f"- V{gain} (untuned -> tuned)\n" in (folder / "README.md").read_text()
+    gain = ", ".join(f"{label} {before[name]:.2f} -> {after[name]:.2f}" for label, name in names.items())
+    assert f"validation: {gain} (untuned -> tuned)\n" in capsys.readouterr().err
+    assert f"- Validation: {gain} (untuned -> tuned)\n" in (folder / "README.md").read_text()
     second = trained("generative", start_from=folder, output_dir=tmp_path / "further")
     assert read_card(second).training["untuned"] == pytest.approx(after, abs=1e-3)
     assert "(before -> after)" in capsys.readouterr().err

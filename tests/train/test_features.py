@@ -1,17 +1,18 @@
 import json
+import re
 
 import pytest
 from datasets import Dataset
-from recipe_runs import changed, encoded_lines
+from recipe_runs import changed
 
 from medjudge.errors import InputError
 from medjudge.judge.folder import read_card
-from medjudge.judge.prompts import encode_prompt
+from medjudge.judge.prompts import encode_prompts
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_tokenizer
 from medjudge.records import TrainingLine
 from medjudge.train.arguments import TRAINABLE_STYLES
-from medjudge.train.features import TrainingData, rationale_tokens, read_training_lines, require_disjoint
+from medjudge.train.features import TrainingData, encoded_lines, read_training_lines, require_disjoint
 from medjudge.train.packs import packed
 
 
@@ -23,7 +24,7 @@ def test_training_sees_exactly_the_tokens_that_judging_sees(style, training_file
     tokenizer = load_tokenizer(str(tiny_lm))
     for line, row in zip(lines, encoded_lines(lines, tokenizer, 4096, style), strict=True):
         assignment = Assignment(line.question, tuple(line.earlier), line.answer)
-        prompt = encode_prompt(tokenizer, assignment, 4096, style).input_ids
+        prompt = encode_prompts(tokenizer, [assignment], [4096], style)[0].input_ids
         assert row["input_ids"][: len(prompt)] == prompt
         reply = row["input_ids"][len(prompt) :]
         assert reply[-1] == tokenizer.eos_token_id
@@ -42,23 +43,16 @@ def test_training_sees_exactly_the_tokens_that_judging_sees(style, training_file
 @pytest.mark.parametrize("times", [1, 2000])
 def test_a_full_window_cuts_the_rationale_and_leaves_the_prompt_of_the_judge(times, tiny_lm, question, answer) -> None:
     tokenizer = load_tokenizer(str(tiny_lm))
-    line = TrainingLine(
-        question=question(),
-        earlier=[],
-        answer=answer(text="Take four grams. " * times),
-        level=2,
-        probabilities=[0, 1, 0, 0, 0],
-        source="teacher",
-        scored_by=["t"],
-        rationale="wrong dose " * 4000,
-    )
+    fixed = {"earlier": [], "level": 2, "probabilities": [0, 1, 0, 0, 0], "source": "teacher", "scored_by": ["t"]}
+    long = {"answer": answer(text="Take four grams. " * times), "rationale": "wrong dose " * 4000}
+    line = TrainingLine(question=question(), **long, **fixed)
     (row,) = encoded_lines([line], tokenizer, 2048)
-    judged = encode_prompt(tokenizer, Assignment(line.question, (), line.answer), 2047, "score-first").input_ids
+    judged = encode_prompts(tokenizer, [Assignment(line.question, (), line.answer)], [2047], "score-first")[0].input_ids
     assert (row["cut"] > 0) == (times > 1)
     assert row["input_ids"][: len(judged)] == judged
     assert len(row["input_ids"]) == len(row["labels"]) <= 2048
     counted = sum(label != -100 for label in row["labels"])
-    assert times > 1 or rationale_tokens(2048) < counted < rationale_tokens(2048) + 20
+    assert times > 1 or 512 < counted < 532
     assert tokenizer.decode(row["input_ids"][row["score_at"]]) == "2"
 
 
@@ -98,17 +92,10 @@ def test_bad_training_files_are_named(training_files, tmp_path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("most", [1, None])
-def test_lines_without_room_are_named_and_a_file_with_no_other_is_refused(
-    most, trained, training_files, tmp_path, capsys
-) -> None:
-    lines = read_training_lines(training_files[0])
+def test_lines_without_room_are_named_or_all_refused(most, trained, training_files, tmp_path, capsys) -> None:
+    lines, long = read_training_lines(training_files[0]), {"reference": "gave 5 mg of it " * 600}
     dropped = sorted({line.question.id for line in lines})[:most]
-
-    def longer(number: int, line: dict) -> None:
-        if line["question"]["id"] in dropped:
-            line["question"]["reference"] = "gave 5 mg of it " * 600
-
-    changed(training_files[0], longer)
+    changed(training_files[0], lambda _, line: line["question"]["id"] in dropped and line["question"].update(long))
     options = {"max_steps": 1, "eval_strategy": "no", "save_strategy": "no", "use_cpu": True}
     if most is None:
         with pytest.raises(InputError, match=r"train\.jsonl: in all \d+ lines, .*; raise max_length in the config"):
@@ -116,8 +103,6 @@ def test_lines_without_room_are_named_and_a_file_with_no_other_is_refused(
         assert not (tmp_path / "judges" / "generative").exists()
     else:
         card = read_card(trained("generative", **options))
-        said = capsys.readouterr().err
-        assert f"5 of {len(lines)} lines dropped" in said
-        assert f"({dropped[0]})" in said
+        assert re.search(rf"5 of {len(lines)} lines dropped: .*\({dropped[0]}\)", capsys.readouterr().err)
         assert card.training["answers"] == len(lines) - 5
         assert dropped[0] not in card.trained_on.question_ids

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from recipe_runs import changed, generative_trainer_of, gradients_of, moved, score_logits
-from transformers import Gemma3ForCausalLM, Gemma3TextConfig, Qwen2Config, Qwen2ForCausalLM
+from transformers import AutoModelForCausalLM, Gemma3TextConfig, Qwen2Config
 
 from medjudge.models.loading import load_tokenizer
 from medjudge.train.features import read_training_lines
@@ -16,23 +16,18 @@ from medjudge.train.generative import GenerativeTrainer
 
 LAYERS, UPPER = 4, 2
 SHAPE = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": LAYERS, "num_attention_heads": 2}
-CONFIGS = {
-    "qwen2": (Qwen2ForCausalLM, Qwen2Config, {}),
-    "gemma3": (Gemma3ForCausalLM, Gemma3TextConfig, {"head_dim": 16, "sliding_window": 64}),
-}
+WINDOWS = {"sliding_window": 64, "layer_types": [*["sliding_attention"] * 2, "full_attention", "sliding_attention"]}
+CONFIGS = {"qwen2": partial(Qwen2Config, **SHAPE), "gemma3": partial(Gemma3TextConfig, **SHAPE, **WINDOWS, head_dim=16)}
 
 
 @pytest.fixture(scope="module", params=CONFIGS)
 def base(request: pytest.FixtureRequest, tiny_lm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Models of four layers; a Gemma 3 has a window of 64 tokens in each layer but the third, which sees all."""
-    model, config, own = CONFIGS[request.param]
-    folder = tmp_path_factory.mktemp("models") / request.param
-    tokenizer = load_tokenizer(str(tiny_lm))
+    folder, tokenizer = tmp_path_factory.mktemp("models") / request.param, load_tokenizer(str(tiny_lm))
     ends = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id, "bos_token_id": None}
-    layers = {"layer_types": [*["sliding_attention"] * 2, "full_attention", "sliding_attention"]} if own else {}
     torch.manual_seed(0)
-    built = config(**SHAPE, **own, **layers, **ends, num_key_value_heads=1, vocab_size=len(tokenizer))
-    model(built).save_pretrained(folder)
+    config = CONFIGS[request.param](**ends, num_key_value_heads=1, vocab_size=len(tokenizer))
+    AutoModelForCausalLM.from_config(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 

@@ -20,12 +20,10 @@ from medjudge.train.leave_out import TrainedFolds, folds, train_folds
 def line(question, answer) -> Callable[..., TrainingLine]:
     """Builds a training line of a model, a category and a level."""
 
-    def build(model: str, category: str = "MK", level: int = 5, name: str = "q1") -> TrainingLine:
-        texts = {"question": question(id=name, category=category), "answer": answer(question_id=name, model=model)}
-        fixed = {"earlier": [], "probabilities": [0, 0, 0, 0, 1], "source": "physician", "scored_by": ["dr"]}
-        return TrainingLine(**texts, **fixed, level=level)
-
-    return build
+    fixed = {"earlier": [], "probabilities": [0, 0, 0, 0, 1], "source": "physician", "scored_by": ["dr"]}
+    return lambda model, category="MK", level=5: TrainingLine(
+        question=question(category=category), answer=answer(model=model), level=level, **fixed
+    )
 
 
 @pytest.fixture
@@ -33,7 +31,8 @@ def train(training_files: tuple[Path, Path], recipe, tmp_path: Path) -> Callable
     """Trains folds by a config that takes seconds; everything can be given."""
     elsewhere = {"train_file": "not-read.jsonl", "validation_file": "not-read.jsonl", "output_dir": "not-written"}
     steps = {"max_steps": -1, "num_train_epochs": 1, "per_device_train_batch_size": 8, "use_cpu": True}
-    steps |= {"eval_strategy": "epoch", "save_strategy": "epoch"}
+    # Where a CPU has bfloat16, timing decides whether it is used: two trainings may differ.
+    steps |= {"eval_strategy": "epoch", "save_strategy": "epoch", "bf16": False}
     # `resume` belongs to a run of its own, not to a fold.
     config = config_file(tmp_path, recipe("ordinal", **elsewhere, **steps, resume=True))
 
@@ -45,7 +44,7 @@ def train(training_files: tuple[Path, Path], recipe, tmp_path: Path) -> Callable
 
 def test_a_fold_keeps_the_lines_of_all_others_on_both_sides(line) -> None:
     train = [line("a", level=1), line("b"), line("a", "MR"), line("b", "MR", level=2), line("c")]
-    validation = [line("a", name="v1"), line("b", "MR", name="v2")]
+    validation = [line("a"), line("b", "MR")]
     assert folds(train, validation, "model", ["a", "c", "d", "a"]) == {
         "a": ([train[1], *train[3:]], validation[1:], 3),
         "c": (train[:4], validation, 1),
@@ -55,7 +54,7 @@ def test_a_fold_keeps_the_lines_of_all_others_on_both_sides(line) -> None:
 
 
 def test_folds_that_could_teach_nothing_are_refused(line) -> None:
-    both, other = [line("a", level=1), line("b", level=5)], [line("a", name="v1"), line("b", name="v2")]
+    both, other = [line("a", level=1), line("b", level=5)], [line("a"), line("b")]
     for train, validation, by, value, message in (
         ([line("a", level=1), line("a")], other, "model", "a", "no training line is left"),
         (both, other, "category", "MK", "no training line is left"),
@@ -66,10 +65,8 @@ def test_folds_that_could_teach_nothing_are_refused(line) -> None:
             folds(train, validation, by, [value])
 
 
-@pytest.mark.parametrize(("visible", "first"), [(None, "0"), ("3,1", "3"), ("GPU-7,GPU-9", "GPU-7")])
-def test_a_fold_sees_one_gpu_of_several_and_a_crash_names_it_and_its_log(
-    train, tmp_path, monkeypatch, visible, first
-) -> None:
+@pytest.mark.parametrize(("visible", "first"), [(None, "0"), ("GPU-7,GPU-9", "GPU-7")])
+def test_a_fold_sees_one_gpu_of_several_and_a_crash_names_its_log(train, tmp_path, monkeypatch, visible, first) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
@@ -85,8 +82,7 @@ def test_a_fold_sees_one_gpu_of_several_and_a_crash_names_it_and_its_log(
 
 def test_models_that_would_share_a_folder_are_refused(training_files, train) -> None:
     for file in training_files:
-        text = file.read_text().replace('"model-a"', '"org/x"').replace('"model-b"', '"org--x"')
-        file.write_text(text)
+        file.write_text(file.read_text().replace('"model-a"', '"org/x"').replace('"model-b"', '"org--x"'))
     with pytest.raises(InputError, match="rename one"):
         train(["org/x", "org--x"])
 
@@ -99,9 +95,7 @@ def test_what_the_recipe_refuses_is_one_line_with_the_fold(train) -> None:
 
 
 @pytest.mark.slow
-def test_folds_are_trained_once_and_never_saw_what_they_leave_out(
-    train, training_files, tmp_path, capfd, monkeypatch
-) -> None:
+def test_folds_never_saw_what_they_leave_out(train, training_files, tmp_path, capfd, monkeypatch) -> None:
     trained = train(["model-a", "nobody"])
     without = trained.without["model-a"]
     assert [folder.name for folder in (trained.everything, without)] == ["small-all", "small-without-model-a"]

@@ -43,10 +43,7 @@ def test_liger_kernels_are_asked_for_where_they_are_missing(recipe, capsys) -> N
         ({"per_device_train_batch_size": 64}, "train.jsonl: 45 lines are fewer than a batch of 64"),
         ({"gradient_accumulation_steps": 16}, "fewer than a batch of 64"),
         ({"start_from": "nowhere"}, "nowhere: no such folder"),
-        (
-            {"save_strategy": "steps", "load_best_model_at_end": True, "eval_strategy": "epoch"},
-            "save and eval strategy",
-        ),
+        ({"load_best_model_at_end": True, "eval_strategy": "epoch"}, "save and eval strategy"),
     ],
 )
 def test_wrong_input_ends_before_a_judge_is_begun(options, message, recipe, training_files, tmp_path, capsys) -> None:
@@ -72,16 +69,11 @@ def test_lines_that_teach_nothing_are_refused(recipe, training_files, capsys) ->
 
 
 def test_no_question_stands_on_both_sides(recipe, training_files, capsys) -> None:
-    held_out = read_training_lines(training_files[1])[0].question
-
-    def another_conversation(number: int, line: dict) -> None:
-        line["question"]["id"] = held_out.id if number == 0 else line["question"]["id"]
-
-    def made_from_it(number: int, line: dict) -> None:
-        line["made_from"] = [held_out.id] if number == 1 else []
-
-    kept = training_files[0].read_text()
-    for change in (another_conversation, made_from_it):
+    held_out, kept = read_training_lines(training_files[1])[0].question.id, training_files[0].read_text()
+    for change in (
+        lambda number, line: number == 0 and line["question"].update(id=held_out),  # in another conversation
+        lambda number, line: number == 1 and line.update(made_from=[held_out]),
+    ):
         changed(training_files[0], change)
         assert refused(recipe("ordinal"), capsys, "1 questions stand in the training and in the")
         training_files[0].write_text(kept)

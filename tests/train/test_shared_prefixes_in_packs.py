@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from datasets import Dataset
-from recipe_runs import encoded_lines, generative_trainer_of, gradients_of, moved
+from recipe_runs import generative_trainer_of, gradients_of, moved
 
 from medjudge.errors import InputError
 from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.records import TrainingLine
-from medjudge.train.features import read_training_lines
+from medjudge.train.features import encoded_lines, read_training_lines
 from medjudge.train.generative import collate
 from medjudge.train.packs import require_separate_branches, tree_packed, tree_packs
 from medjudge.train.plan import row_tokens

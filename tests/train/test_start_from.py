@@ -1,6 +1,5 @@
 """Training that goes on from another judge."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from tiny_models import build_generative_judge
 
 from medjudge.errors import InputError
 from medjudge.files import file_sha256
-from medjudge.judge.adapter import check_adapter_config, merge_adapter
+from medjudge.judge.adapter import check_adapter_config, load_adapter
 from medjudge.judge.folder import TrainedOn, load_judge, read_card
 from medjudge.models.loading import load_causal_lm
 from medjudge.train.adapters import seen_before
@@ -48,7 +47,7 @@ def few_tensors(path: Path) -> None:
 
 
 ADAPTER, CONFIG, HEAD = "adapter_model.safetensors", "adapter_config.json", "head.safetensors"
-DAMAGES: list[tuple[str, Callable[[Path], object], str]] = [
+DAMAGES = [
     (CONFIG, cut, "adapter_config.json: not valid JSON"),
     (CONFIG, lambda path: path.write_text("[]"), "adapter_config.json: Input should be an object"),
     (CONFIG, lambda path: path.write_text('{"peft_type": "LORA"}'), "adapter_config.json: r: Field required"),
@@ -94,9 +93,7 @@ def test_files_of_one_name_are_both_recorded(tmp_path) -> None:
         ("generative", {"style": "brief"}, "trained in style score-first; set style score-first"),
     ],
 )
-def test_a_judge_of_another_kind_base_or_style_is_no_start(
-    kind, options, message, recipe, tiny_lm, tmp_path, capsys
-) -> None:
+def test_a_judge_of_another_kind_or_base_is_no_start(kind, options, message, recipe, tiny_lm, tmp_path, capsys) -> None:
     judge = build_generative_judge(tmp_path / "score-first", tiny_lm)
     arguments = recipe(kind, **{"model_name_or_path": tiny_lm, **options}, start_from=judge)
     assert refused(arguments, capsys, message)
@@ -112,6 +109,6 @@ def test_an_adapter_on_upper_layers_is_loaded_merged_and_is_trained_further(trai
     names = [load_file(folder / "adapter_model.safetensors").keys() for folder in (first, second)]
     assert names[0] == names[1]
     assert all(".layers.1." in name for name in names[0])
-    models = merge_adapter(load_causal_lm(str(tiny_lm)), second), load_causal_lm(str(tiny_lm))
+    models = load_adapter(load_causal_lm(str(tiny_lm)), second).merge_and_unload(), load_causal_lm(str(tiny_lm))
     weights = [[layer.self_attn.q_proj.weight for layer in model.model.layers] for model in models]
     assert list(map(torch.equal, *weights)) == [True, False]

@@ -6,12 +6,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
 from recipe_runs import REPOSITORY, refused
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from transformers import Trainer
 
 from medjudge.errors import InputError
@@ -72,11 +73,9 @@ def test_a_killed_run_goes_on_within_an_epoch_with_the_same_losses(trained, reci
 
 @pytest.mark.slow
 def test_the_best_checkpoint_outlives_those_by_the_clock(trained, interrupted, trainers, monkeypatch) -> None:
-    evaluations = iter(range(100))  # each is worse than the one before
-    monkeypatch.setattr(
-        "medjudge.train.ordinal.agreement_measures",
-        lambda rows, level: {"quadratic_kappa": -next(evaluations), "usable_agreement": 0.5},
-    )
+    kappas = iter(range(0, -100, -1))  # each is worse than the one before
+    measures = "medjudge.train.ordinal.agreement_measures"
+    monkeypatch.setattr(measures, lambda rows, level: {"quadratic_kappa": next(kappas), "usable_agreement": 0.5})
     folder = interrupted(30, **BY_THE_CLOCK)
     best, last = sorted(checkpoint_step(path) for path in (folder / "checkpoints").iterdir())
     assert last > best + 1
@@ -97,10 +96,9 @@ def test_a_checkpoint_by_the_clock_skips_no_evaluation(trained, interrupted, tmp
 def test_a_checkpoint_that_was_half_written_is_not_resumed_from(trained, interrupted) -> None:
     folder = interrupted(4, load_best_model_at_end=False)
     whole = folder / "checkpoints" / "checkpoint-2"
-    for name, written in (("checkpoint-3", ["model.safetensors"]), ("checkpoint-10", ["trainer_state.json"])):
+    for name, file in (("checkpoint-3", "model.safetensors"), ("checkpoint-10", "trainer_state.json")):
         (folder / "checkpoints" / name).mkdir()
-        for file in written:
-            (folder / "checkpoints" / name / file).write_bytes((whole / file).read_bytes()[:100])
+        (folder / "checkpoints" / name / file).write_bytes((whole / file).read_bytes()[:100])
     assert last_checkpoint(folder) == str(whole)
     judge = trained("ordinal", load_best_model_at_end=False, resume=True)
     assert losses(judge)[:, 0].tolist() == [1, 2, 3, 4]
@@ -108,12 +106,9 @@ def test_a_checkpoint_that_was_half_written_is_not_resumed_from(trained, interru
 
 @pytest.mark.slow
 def test_a_run_that_was_killed_after_its_last_step_takes_no_other(trained, monkeypatch) -> None:
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
-
     options = {"max_steps": 3, "save_steps": 1, "eval_steps": 1, "lr_scheduler_type": "constant"}
     with monkeypatch.context() as patch:
-        patch.setattr("train_judge.move_into_place", killed)
+        patch.setattr("train_judge.move_into_place", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             trained("ordinal", **options)
     assert losses(trained("ordinal", **options, resume=True))[:, 0].tolist() == [1, 2, 3]
@@ -121,26 +116,17 @@ def test_a_run_that_was_killed_after_its_last_step_takes_no_other(trained, monke
 
 @pytest.mark.slow
 def test_resume_goes_on_from_the_checkpoint_and_ends_where_one_run_ends(trained, interrupted, tmp_path) -> None:
-    def halves(shift: float) -> Path:
-        """Trains, is stopped after the first checkpoint, as by Ctrl-C, and resumes from that one."""
-        options = {"output_dir": tmp_path / f"halves{shift}", "load_best_model_at_end": False}
-        folder = interrupted(3, **options)
-        assert sorted(path.name for path in folder.iterdir()) == ["checkpoints", "training"]
-        with pytest.raises(InputError, match="add --resume"):
-            trained("ordinal", **options)
-        first = folder / "checkpoints" / "checkpoint-2" / "model.safetensors"
-        tensors = load_file(first)
-        save_file({**tensors, "first_cut": tensors["first_cut"] + shift}, first)
-        return trained("ordinal", **options, resume=True)
-
     whole = trained("ordinal", output_dir=tmp_path / "whole", load_best_model_at_end=False)
-    resumed, shifted = halves(0.0), halves(3.0)
+    options = {"output_dir": tmp_path / "halves", "load_best_model_at_end": False}
+    folder = interrupted(3, **options)
+    assert sorted(path.name for path in folder.iterdir()) == ["checkpoints", "training"]
+    with pytest.raises(InputError, match="add --resume"):
+        trained("ordinal", **options)
+    resumed = trained("ordinal", **options, resume=True)
     for name in ("adapter_model.safetensors", "head.safetensors"):
         uninterrupted, other = load_file(whole / name), load_file(resumed / name)
         assert all(torch.allclose(uninterrupted[key], other[key], atol=1e-6) for key in uninterrupted)
-    # And the checkpoint is what it went on from: a change in it is still there at the end.
-    cut = [float(load_file(folder / "head.safetensors")["first_cut"]) for folder in (whole, shifted)]
-    assert cut[1] - cut[0] == pytest.approx(3.0, abs=0.2)
+    assert losses(resumed) == pytest.approx(losses(whole), rel=1e-4)
     assert not (resumed / "checkpoints").exists()
 
 

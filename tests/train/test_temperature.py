@@ -5,33 +5,21 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from recipe_runs import sample_training_files, work
-from scipy.special import expit, softmax
+from recipe_runs import changed, sample_training_files, work
+from scipy.special import softmax
 
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.ordinal import OrdinalModel
 from medjudge.models.loading import load_encoder, load_tokenizer
-from medjudge.scale import median_level
 from medjudge.statistics.calibration import FEWEST_ANSWERS
 from medjudge.train import ordinal as ordinal_module
 from medjudge.train.features import ordinal_dataset, read_training_lines
-from medjudge.train.temperature import (
-    AtTemperature,
-    agreement_measures,
-    calibrated,
-    generative_levels,
-    ordinal_levels,
-)
+from medjudge.train.temperature import AtTemperature, agreement_measures, calibrated, generative_levels, ordinal_levels
 
 KINDS: dict[AtTemperature, Callable[[np.random.Generator, int], np.ndarray]] = {
     ordinal_levels: lambda random, n: random.normal(0, 2, (n, 1)) - np.array([-2.0, -0.5, 0.5, 2.0]),
     generative_levels: lambda random, n: random.normal(0, 1.5, (n, 5)),
 }
-
-
-def drawn(random: np.random.Generator, rows: np.ndarray) -> np.ndarray:
-    """One level for each row of probabilities, as one-hot labels."""
-    return np.eye(5)[[random.choice(5, p=row / row.sum()) for row in rows]]
 
 
 @pytest.mark.parametrize("at", KINDS)
@@ -40,20 +28,11 @@ def test_the_temperature_of_an_overconfident_judge_is_found_and_calibrates_it(at
     """Levels are drawn from tempered probabilities: the judge's own are too sure, or too unsure, by that factor."""
     random = np.random.default_rng(0)
     logits = KINDS[at](random, 6000) * true
-    target = drawn(random, at(logits, true))
-    calibration = calibrated(logits, target, target.argmax(axis=1) + 1, at)
+    level = np.array([1 + random.choice(5, p=row / row.sum()) for row in at(logits, true)])
+    calibration = calibrated(logits, np.eye(5)[level - 1], level, at)
     assert calibration.temperature == pytest.approx(true, rel=0.08)
     assert calibration.fitted
     assert calibration.ece_after < 0.02 < calibration.ece_before
-
-
-def test_a_temperature_changes_no_decision_of_an_ordinal_judge() -> None:
-    cumulative = KINDS[ordinal_levels](np.random.default_rng(2), 500)
-    for temperature in (0.1, 0.7, 5.0):
-        rows = ordinal_levels(cumulative, temperature)
-        assert rows.sum(axis=1) == pytest.approx(1)
-        assert rows[:, 3:].sum(axis=1) == pytest.approx(expit(cumulative[:, 2] / temperature))
-        assert [median_level(row) for row in rows] == [median_level(row) for row in ordinal_levels(cumulative, 1.0)]
 
 
 def test_too_few_answers_leave_it_at_one() -> None:
@@ -86,13 +65,9 @@ def test_a_temperature_that_would_not_lower_the_calibration_error_is_not_taken()
 
 
 def test_levels_that_no_answer_has_do_not_make_the_start_infinite(tiny_encoder, training_files) -> None:
-    lines = [
-        line.model_copy(update={"level": (2, 4)[number % 2]})
-        for number, line in enumerate(read_training_lines(training_files[0]))
-    ]
-    dataset = ordinal_dataset(lines, load_tokenizer(str(tiny_encoder)), 64, 1)
-    body = load_encoder(str(tiny_encoder))
-    model = OrdinalModel(body, body.config.hidden_size)
+    changed(training_files[0], lambda number, line: line.update(level=(2, 4)[number % 2]))
+    dataset = ordinal_dataset(read_training_lines(training_files[0]), load_tokenizer(str(tiny_encoder)), 64, 1)
+    model = OrdinalModel(load_encoder(str(tiny_encoder)), 32)
     ordinal_module.start_from_similarity(model, dataset, 0, 0, torch.device("cpu"))
     cuts = model.cuts().detach()
     assert bool(torch.isfinite(cuts).all())

@@ -26,11 +26,11 @@ def test_a_trained_judge_is_a_folder_that_judges(
     base = tiny_encoder if kind == "ordinal" else tiny_lm
     monkeypatch.chdir(base.parent)
     folder = trained(kind, Path(f"./{base.name}"))
-    adapter = json.loads((folder / "adapter_config.json").read_text())
-    assert adapter["base_model_name_or_path"] == read_card(folder).base_model == str(base)
     card = read_card(folder)
-    train = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
-    assert card.trained_on.question_ids == sorted({line["question"]["id"] for line in train})
+    adapter = json.loads((folder / "adapter_config.json").read_text())
+    assert adapter["base_model_name_or_path"] == card.base_model == str(base)
+    train = read_training_lines(tmp_path / "train.jsonl")
+    assert card.trained_on.question_ids == sorted({line.question.id for line in train})
     assert set(card.trained_on.files) == {"train.jsonl", "validation.jsonl"}
     assert (card.kind, card.training["seed"], card.training["answers"]) == (kind, 42, len(train))
     # A judge depends on the rubrics of its categories only, and an ordinal one on none.

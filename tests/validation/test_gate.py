@@ -69,12 +69,16 @@ def test_a_judge_that_shows_everything_passes_and_an_open_check_says_why() -> No
     assert outcome.passed is True
     assert len(outcome.checks) == 10
     assert {check.state for check in outcome.checks} == {"passed"}
+    # Says usable wherever a category mostly is: kappa is high over all categories and 0 within each.
+    blind = {name: {**part, "cohen_kappa": measure(0.0, None, None)} for name, part in passing().by_category.items()}
     for changed, why in (
+        ({"by_category": blind}, "within the category, agreement may be by chance"),
         ({"conversations": 12}, "400 answers in 12 conversations"),
         (CONSTRUCTED, "constructed levels, not physicians"),
     ):
-        reasons = [check.why for check in gate_result(passing(**changed), LLMEVAL_MED.gate).checks]
-        assert any(why in reason for reason in reasons)
+        outcome = gate_result(passing(**changed), LLMEVAL_MED.gate)
+        assert outcome.passed is None
+        assert any(why in check.why for check in outcome.checks)
 
 
 def kappa(value: float | None, low: float | None, high: float | None, **fields: Any) -> dict[str, Any]:
@@ -127,15 +131,6 @@ def test_what_was_not_measured_is_inconclusive() -> None:
     assert "--teacher" in missing["usable agreement minus the teacher's"]
 
 
-def test_agreement_that_a_blind_judge_would_reach_is_inconclusive() -> None:
-    # Says usable wherever a category mostly is: kappa is high over all categories and 0 within each.
-    blind = {name: {**part, "cohen_kappa": measure(0.0, None, None)} for name, part in passing().by_category.items()}
-    study = passing(by_category=blind)
-    outcome = gate_result(study, LLMEVAL_MED.gate)
-    assert outcome.passed is None
-    assert outcome.checks[0].why == "within the category, agreement may be by chance"
-
-
 def test_a_file_that_names_one_category_keeps_the_others_and_is_not_the_usual_gate(tmp_path: Path) -> None:
     (tmp_path / "gate.yaml").write_text("usable_agreement: {MK: 0.5}")
     gate = read_gate(tmp_path / "gate.yaml")
@@ -166,10 +161,7 @@ def test_a_new_probe_enters_the_gate_only_with_a_stated_threshold(tmp_path: Path
         ("usable_agreement: {MK: 94.0}", "usable_agreement.MK: Input should be less than or equal to 1"),
         ("usable_agreement: {XY: 0.9}", "usable_agreement.XY"),
         ("probe_flips_of: {typo: 0.1}", "probe_flips_of.typo: no such probe; there are filler, "),
-        *(
-            (text, "a mapping of requirements is expected")
-            for text in ("- a list", "0", "", "[]", "false", "null", "text")
-        ),
+        *((text, "a mapping of requirements is expected") for text in ("- a list", "0", "", "null", "text")),
         ("a: [", "not valid YAML"),
     ],
 )

@@ -1,4 +1,5 @@
 import pytest
+from calls import judged
 from scipy.stats import binomtest
 
 from medjudge.records import Judgment
@@ -6,9 +7,7 @@ from medjudge.validation.probe_effect import probe_effect
 
 
 def verdict(question: str, score: int | None, expected: float | None = None, round: int = 1) -> Judgment:
-    error = "no verdict" if score is None else None
-    key = {"question_id": question, "model": "m", "judge": "j", "round": round}
-    return Judgment(**key, score=score, expected=expected, error=error)
+    return judged(question, score, expected=expected, round=round)
 
 
 def test_the_effect_of_a_few_answers_by_hand() -> None:

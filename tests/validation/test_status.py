@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from example_study import example_study
 
 from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateCheck, GateResult, StudySummary
 from medjudge.scheme import LLMEVAL_MED, open_scheme
@@ -27,13 +28,9 @@ def study(
         "n": Estimate(value=57, low=None, high=None),
     }
     checks = [check(CheckKind.USABLE_AGREEMENT, "MK", mk), check(CheckKind.COHEN_KAPPA, None, kappa)]
-    fields = {
-        **{"file": "scores.xlsx", "against": against, "against_kind": kind, "raters": ["dr"], "coverage": 1.0},
-        **dict.fromkeys(("n", "questions", "conversations"), 57),
-        **{"interval": "95 %", "overall": part, "by_category": {"MK": part}, "weaknesses": [], "cannot_conclude": []},
-        "gate": GateResult(passed=passed, usual=True, checks=checks),
-    }
-    return StudySummary(**(fields | changed))
+    fields = {"file": "scores.xlsx", "against": against, "against_kind": kind, "overall": part}
+    fields |= {"by_category": {"MK": part}, "gate": GateResult(passed=passed, usual=True, checks=checks)}
+    return example_study(**(fields | changed)).summary()
 
 
 def test_never_validated_until_a_physician_scored() -> None:

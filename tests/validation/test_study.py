@@ -1,17 +1,11 @@
 import pytest
+from calls import judged
 
 from medjudge.errors import InputError
-from medjudge.records import CONSTRUCTED, Judgment
+from medjudge.records import CONSTRUCTED
 from medjudge.validation.study import Settings, agreement_study, teacher_scores
 
 FEW = Settings(resamples=200)
-
-
-def judged(question_id: str, score: int | None, **fields: object) -> Judgment:
-    error = None if score is not None else "unreadable"
-    return Judgment.model_validate(
-        {"question_id": question_id, "model": "m", "judge": "j", "score": score, "error": error, **fields}
-    )
 
 
 @pytest.fixture
@@ -45,12 +39,8 @@ def test_subcategories_of_one_name_stay_apart_by_category(question, physician_sc
 
 def test_rounds_and_raters_are_averaged_before_they_are_compared(questions, physician_score) -> None:
     judgments = [judged("q0", 5), judged("q0", 3, round=2), judged("q1", 4), judged("q1", 3, round=2)]
-    scores = [
-        physician_score(question_id="q0", rater="a", score=4),
-        physician_score(question_id="q0", rater="b", score=4),
-        physician_score(question_id="q1", rater="a", score=5),
-        physician_score(question_id="q1", rater="b", score=2),
-    ]
+    given = [("q0", "a", 4), ("q0", "b", 4), ("q1", "a", 5), ("q1", "b", 2)]
+    scores = [physician_score(question_id=name, rater=rater, score=score) for name, rater, score in given]
     study = agreement_study("j", questions, judgments, scores, settings=FEW)
     assert study.n == 2
     assert study.overall["usable_agreement"]["value"] == 1.0  # 4 and 4; 3.5 and 3.5, both below 4
@@ -102,10 +92,8 @@ def test_a_teacher_can_stand_in_the_physicians_place(questions) -> None:
 def test_a_perfect_judge_has_a_kappa_with_a_low_end(question, physician_score) -> None:
     questions = [question(id=f"q{n}") for n in range(100)]
     scores = [physician_score(question_id=f"q{n}", score=5 if n % 2 else 1) for n in range(100)]
-    study = agreement_study(
-        "j", questions, [judged(f"q{n}", 5 if n % 2 else 1) for n in range(100)], scores, settings=FEW
-    )
-    kappa = study.overall["cohen_kappa"]
+    judgments = [judged(f"q{n}", 5 if n % 2 else 1) for n in range(100)]
+    kappa = agreement_study("j", questions, judgments, scores, settings=FEW).overall["cohen_kappa"]
     # Wilson, 100 of 100: at least 96.3 % agree, where half would by chance.
     assert (kappa["value"], kappa["high"]) == (1.0, 1.0)
     assert kappa["low"] == pytest.approx(1 - 0.036994 / 0.5, abs=1e-4)

@@ -145,7 +145,6 @@ def test_members_judge_as_if_alone_and_nothing_is_judged_or_paid_for_twice(
         ("members: [built-in, similarity]\ncombine: vote\n", "jury.yaml: combine: Input should be 'mean' or 'median'"),
         ("members: [built-in]\n", "jury.yaml: members: List should have at least 2 items"),
         ("- built-in\n", "jury.yaml: a mapping is expected"),
-        ("members: [built-in, similarity]\ncalibration: fit.json\n", "not calibrated or weighted; remove the entry"),
     ],
 )
 def test_a_panel_that_cannot_be_is_refused_with_the_place(medjudge, tmp_path: Path, text: str, part: str) -> None:

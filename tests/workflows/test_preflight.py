@@ -19,15 +19,12 @@ ENGLISH = FolderRef(
 SIMILARITY = FolderRef("similarity", Path("s"), JudgeCard(kind="similarity", base_model="b", max_length=64))
 
 
-def test_the_preflight_counts_questions_answers_and_what_the_judge_can_read(question) -> None:
+def test_the_preflight_counts_what_the_judge_can_read_and_refuses_nearly_none(question) -> None:
     questions = [question(id=f"q{number}", language="zh" if number < 2 else "en") for number in range(5)]
     counts = "5 questions, 3 of them with an answer; the judge can read 2 of these; it cannot read 1 in zh"
     assert preflight(ENGLISH, questions, {"q0", "q2", "q3"}) == counts
     to_come = "5 questions, answers from 1 model to come; the judge can read 1 of these"
     assert preflight(ENGLISH, questions, {"q2"}, 1) == f"{to_come}; --answered-only leaves the others out"
-
-
-def test_a_judge_that_can_read_nearly_none_is_refused(question) -> None:
     chinese = [question(id=f"q{number}", language="zh") for number in range(40)]
     with pytest.raises(InputError, match=r"can read 0 of 40 answered questions; it cannot read 40 in zh.*--judge"):
         preflight(ENGLISH, chinese, {q.id for q in chinese})
