@@ -62,7 +62,7 @@ def left_out(file: Path | str, count: int) -> str:
 
 
 def problem_with(judgment: Judgment, judges: Collection[str]) -> str | None:
-    """Why a judgment of a file contradicts the file or itself; None where it does not.
+    """The reason why a judgment of a file contradicts the file or itself; None where it does not.
 
     Args:
         judges: Whose judgments the file may hold: the judge's, or those that an earlier version joined in one file.

@@ -61,7 +61,7 @@ MOST_ITEMS = 200
 
 
 class ErrorKind(str, Enum):
-    """Why a judgment has no score."""
+    """The reason why a judgment has no score."""
 
     EMPTY_ANSWER = "empty_answer"
     LANGUAGE = "language"

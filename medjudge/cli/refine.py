@@ -107,7 +107,7 @@ def _print_disagreements(screen: "Console", summary: dict[str, Any]) -> None:
 
 
 def _print_unscored(screen: "Console", summary: dict[str, Any], run: Path) -> None:
-    """Why the command exits with 1 where physicians scored answers that the judge did not."""
+    """The reason why the command exits with 1 where physicians scored answers that the judge did not."""
     from medjudge.store import Run
 
     judge, not_judged, reasons = summary["judge"], summary["not_judged"], summary["unscored_why"]

@@ -17,7 +17,7 @@ PARTS = ("question", "reference", "checklist")
 ANSWER, WHOLE = len(PARTS), len(PARTS) + 1
 """The numbers of the answer and of a window's last token, which has seen all of it, among the texts of a window."""
 TEXTS = WHOLE + 1
-"""How many sums of states an answer has."""
+"""The number of sums of states of an answer."""
 
 Bucket = dict[str, torch.Tensor]
 

@@ -87,7 +87,7 @@ def _without_load_reports() -> Iterator[None]:
 
 
 def _explained(error: Exception, model_id: str, folder: Path) -> InputError:
-    """Why a model cannot be loaded, and what to do, from what transformers raised."""
+    """The reason why a model cannot be loaded, and what to do, from what transformers raised."""
     reason = " ".join(str(error).split())[:300] or type(error).__name__
     if folder.is_dir() and (file := names_own_code(folder)) is not None:
         return InputError(

@@ -291,7 +291,7 @@ def _sha256(parts: Iterable[Path]) -> str:
 
 
 def base_states() -> dict[str, str]:
-    """Whether the base models of the table are on this machine, and where; hashes and converts nothing.
+    """The state on this machine of each base model of the table; hashes and converts nothing.
 
     A state begins with `converted`, `installed` (packages that are not hashed or converted yet), or `in no package`.
     """

@@ -141,7 +141,7 @@ def read_verdict(reply: str) -> Verdict:
 
 
 class UnreadableError(Exception):
-    """Why nothing in a reply can be taken for a verdict."""
+    """The reason why nothing in a reply can be taken for a verdict."""
 
 
 def after_thought(reply: str) -> str:

@@ -34,7 +34,7 @@ class TrainingData(NamedTuple):
 
 
 class TrainingRows(NamedTuple):
-    """What a trainer reads, and the lines that it was made from: those with room in the judge's window."""
+    """The rows that a trainer reads, and the lines that it was made from: those with room in the judge's window."""
 
     train: Dataset
     validation: Dataset

@@ -165,7 +165,7 @@ def _covered(claim: _Claim, gate: Gate) -> tuple[CheckState, str]:
 
 
 def _decided(claim: _Claim, gate: Gate) -> tuple[CheckState, str]:
-    """How far value, worst and best end of the interval lie on the right side of the requirement decides."""
+    """The state of a check by the side of its requirement on which value, worst and best end of the interval lie."""
     value, worst, best = claim.estimate["value"], claim.estimate["low"], claim.estimate["high"]
     sign = 1
     if claim.kind == CheckKind.PROBE_FLIPS:  # at most so many

@@ -106,7 +106,7 @@ def validation_statuses(
 
 
 def _why_stale(last: StudySummary, in_use: Sequence[StudySummary], use: Use) -> str | None:
-    """Why none of the validations with the judge, rubrics and scheme `in_use` suffices; None where they do."""
+    """The reason why no validation with the judge, rubrics and scheme `in_use` suffices; None where one does."""
     again = f"run `{use.command}`"
     if not in_use:
         return f"validated with {_other_part(last, use)}; {again}"

@@ -26,7 +26,7 @@ REASONS: dict[ErrorKind | None, str] = {
     ErrorKind.NOT_IN_FILE: "no valid score in the imported file",
     ErrorKind.TOO_FEW_MEMBERS: "scored by too few members of the panel",
 }
-"""Why answers have no score, for people."""
+"""The reasons why answers have no score, for people."""
 NOT_JUDGED = "not judged yet"
 
 

@@ -38,7 +38,7 @@ def preflight(judge_ref: AnyRef, questions: Sequence[Question], answered: Collec
 
 
 def _of_judge(judge_ref: MemberRef, asked: Sequence[Question]) -> list[str | None]:
-    """Why a judge cannot read each question; None for one that it can."""
+    """The reason why a judge cannot read each question; None for one that it can."""
     reasons = [_why_unreadable(judge_ref, question) for question in asked]
     if reasons.count(None) <= NEARLY_NONE * len(asked):
         raise InputError(
