@@ -26,14 +26,14 @@ def serve(options: ServeOptions) -> None:
 
     Nothing is written. Pages follow the runs: reload one to see what changed.
     """
-    from medjudge.cli.output import print_json
+    from medjudge.cli.output import counted, print_json
     from medjudge.workflows.serve_site import open_run_pages
 
     pages = open_run_pages(options.runs, network=options.network(options.port), language=options.lang)
     if options.as_json:
         print_json({"address": pages.listener.address, "runs": pages.runs})
     else:
-        print(f"{pages.runs} runs in {options.runs}: {pages.listener.address}/")
+        print(f"{counted(pages.runs, 'run')} in {options.runs}: {pages.listener.address}/")
         print("Press Ctrl-C to stop.")
     sys.stdout.flush()
     pages.serve()
