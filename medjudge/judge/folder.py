@@ -38,7 +38,7 @@ _FIXES: dict[tuple[int | str, ...], str] = {
     ("kind",): "where an earlier release made it, name another judge, such as `built-in`, or train one anew",
     ("validated_on",): "remove this entry and run `medjudge validate` again",
 }
-"""The way to mend a field of `judge.json` that is wrong."""
+"""The fix for each field of `judge.json` that may be wrong."""
 
 
 class TrainedOn(BaseModel):

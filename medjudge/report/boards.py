@@ -41,6 +41,7 @@ class JudgedRun(NamedTuple):
 
     Attributes:
         run: The run's name; no two of some boards have the same.
+        path: Its folder.
         place: Its position among the runs that are reported on.
         key: The leaderboard that the rates belong to; rates of different ones do not compare.
         models: Rates by model, the highest first.

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from markdown_it.token import Token
@@ -59,7 +60,7 @@ def cases(run: Contents) -> Cases:
             for answer in answers
         ],
         "harm": [int(any(score.level == 1 for score in binding.get(answer.key, []))) for answer in answers],
-        "starts": [sum(map(len, blocks[:place])) for place in range(len(blocks))],
+        "starts": list(accumulate(map(len, blocks), initial=0))[:-1],
     }
     texts = [
         [with_rendering(text) for text in (question.prompt, question.reference, question.checklist)]
@@ -69,6 +70,7 @@ def cases(run: Contents) -> Cases:
 
 
 def _blocks(run: Contents, answers: Sequence[Answer]) -> Iterator[list[Any]]:
+    """The rows of `cases`, cut into blocks."""
     scores, judged = defaultdict(list), defaultdict(list)
     for score in run.scores:
         scores[score.answer_key].append(_score(score))

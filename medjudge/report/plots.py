@@ -66,7 +66,7 @@ def _rates_title(board: Board, words: Words) -> str:
     if not tied:
         return words.plain("{title}; all others shown to be worse", title=title)
     values = {"title": title, "tied": len(tied), "others": len(others)}
-    return words.plain("{title}; {tied} of {others} others not shown to be worse", **values)
+    return words.plain("{title}; {tied} of {others} other models tied with it", **values)
 
 
 # --- Studies ---------------------------------------------------------------------------------------------------------

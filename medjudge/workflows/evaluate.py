@@ -315,7 +315,12 @@ def _existing_answers(request: EvaluationRequest, benchmark: OpenedBenchmark, ru
 
 
 def _loaded_before_writing(prepared: Prepared) -> Judge | None:
-    """Loads a local judge before its run folder is made; returns None where models answer first and need the memory."""
+    """Loads a local judge before its run folder is made: one that cannot be loaded leaves no folder behind.
+
+    Returns:
+        The judge; None where the run exists, the judge is not in this process, or models that answer first need the
+        memory.
+    """
     judge_ref, options = prepared.judge_ref, prepared.request.options.judging
     if prepared.run.path.exists() or not isinstance(judge_ref, FolderRef) or options.engine == "ray":
         return None
